@@ -107,9 +107,13 @@ int filter_sync_rates(struct filter *filter, struct store *store, bool keeps, st
 
 /* ---- run_state.c ---- */
 
-/* Give a new filter the panic of the old one. Call the first before kernel_replace(), the second after it. */
+/*
+ * Give a new filter the panic of the old one. Call the first before kernel_replace(), the second
+ * after it. `unload` takes no lock: since the config was copied, it may have taken the old filter
+ * off interfaces. The second forgets these, too.
+ */
 void filter_inherit_panic(struct abi_config *config, const struct abi_config *old);
-void filter_settle_panic(struct abi_config *config, const struct abi_config *old);
+void filter_settle(struct abi_config *config, const struct abi_config *old);
 
 /* ---- filter.c ---- */
 

@@ -392,11 +392,7 @@ int filter_switch(struct filter *filter, struct reason *reason)
 			return error;
 		}
 		hand_listener_on(config, old);
-		filter_settle_panic(config, old);
-		/* `unload` takes no lock: since the config was copied, it may have taken the old filter off interfaces. */
-		for (size_t i = 0; i < ABI_RECEIVED; i++)
-			if (!__atomic_load_n(&old->received[i], __ATOMIC_RELAXED))
-				__atomic_store_n(&config->received[i], 0, __ATOMIC_RELAXED);
+		filter_settle(config, old);
 	}
 	filter_heirs_find(&successor->heirs, new, &ignored);
 	filter_heirs_carry(&successor->heirs, new);

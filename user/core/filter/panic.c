@@ -30,7 +30,7 @@ __u32 panic_next(__u32 run, enum panic_by by, bool is_on)
 
 /*
  * Returns whether the filter was in this state before. A command that replaces the filter may write the same word at
- * the same moment (filter_settle_panic() in run_state.c). So the new word takes the place only of the word that it was
+ * the same moment (filter_settle() in run_state.c). So the new word takes the place only of the word that it was
  * made from. The exchange also clears ABI_RUN_REPLACING: from then on that command leaves the bits of this filter
  * alone. What an operator wants is newer than the copied bits even if they are equal, so ABI_RUN_REPLACING goes in any
  * case.

@@ -160,10 +160,13 @@ void filter_inherit_panic(struct abi_config *config, const struct abi_config *ol
 	__atomic_store_n(&config->run, (config->run & ~PANIC_BITS) | panic | ABI_RUN_REPLACING, __ATOMIC_RELEASE);
 }
 
-void filter_settle_panic(struct abi_config *config, const struct abi_config *old)
+void filter_settle(struct abi_config *config, const struct abi_config *old)
 {
 	__u32 run = __atomic_load_n(&config->run, __ATOMIC_ACQUIRE), settled;
 
+	for (size_t i = 0; i < ABI_RECEIVED; i++)
+		if (!__atomic_load_n(&old->received[i], __ATOMIC_RELAXED))
+			__atomic_store_n(&config->received[i], 0, __ATOMIC_RELAXED);
 	do {
 		if (!(run & ABI_RUN_REPLACING))
 			return;

@@ -242,8 +242,10 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 	memcpy(name, old->name, sizeof(name));
 	config->confirm_by = old->confirm_by;
 	config->pending_id = old->pending_id;
-	config->outgoing = old->outgoing;
-	memcpy(config->received, old->received, sizeof(config->received));
+	if (old->version >= 8) { /* before, something else was there */
+		config->outgoing = old->outgoing;
+		memcpy(config->received, old->received, sizeof(config->received));
+	}
 	config->run = old->run & ABI_RUN_UNCONFIRMED;
 	error = filter_update(filter, store, name, reason);
 	/* The update may have replaced the new filter by a larger one. */
@@ -257,7 +259,7 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 		filter_close(filter);
 		return error;
 	}
-	filter_settle_panic(config, old);
+	filter_settle(config, old);
 	filter->state = FILTER_TAKEN_OVER;
 	return 0;
 }

@@ -269,6 +269,20 @@ TEST(test_other_versions)
 	assert_true(drops(0, 0) && drops(0, 3));
 }
 
+/* Before version 8 something else was where these members are. */
+TEST(test_members_of_other_versions)
+{
+	begin_one();
+	for (unsigned int version = 7; version <= 8; version++) {
+		config_of(0)->outgoing = config_of(0)->received[2] = 5;
+		config_of(0)->version = version;
+		open_session(&session);
+		session_close(&session);
+		assert_int_equal(config_of(0)->outgoing, version < 8 ? 0 : 5);
+		assert_int_equal(config_of(0)->received[2], version < 8 ? 0 : 5);
+	}
+}
+
 static __u64 slots_now(void)
 {
 	__u64 slots;
