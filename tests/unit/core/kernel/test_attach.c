@@ -151,10 +151,10 @@ static const struct {
 } occupied[] = {
 	{ FOREIGN, "eth0", KERNEL_AUTO, "'eth0' runs another XDP program (ip link show dev eth0" },
 	{ FOREIGN, "eth0", KERNEL_SKB, "'eth0' runs another XDP program (ip link show dev eth0" },
-	{ OURS, "eth0", KERNEL_AUTO,
-	  "'eth0' runs another XDP program, the filter 'b': an interface has one" },
-	{ OURS, "eth0", KERNEL_SKB,
-	  "'eth0' runs another XDP program, the filter 'b': an interface has one" },
+	{ OURS, "eth1", KERNEL_AUTO,
+	  "'eth1' runs another XDP program, the filter 'b': an interface has one" },
+	{ OURS, "eth1", KERNEL_SKB,
+	  "'eth1' runs another XDP program, the filter 'b': an interface has one" },
 	{ OURS, "wg0", KERNEL_AUTO, "'wg0' runs a filter of another --name at tc" },
 };
 
@@ -167,8 +167,11 @@ WORLD_TEST(test_where_others_run)
 		world_reset();
 		make_filter(&filter, "a");
 		make_filter(&other, "b");
-		EXPECT(0, NULL, kernel_attach(&other, "lo", KERNEL_AUTO, &reason));
-		EXPECT(0, "", kernel_attach(&other, "eth1", KERNEL_AUTO, &reason));
+		/* Neither the first filter nor its first interface. */
+		EXPECT(0, NULL, kernel_attach(&filter, "lo", KERNEL_AUTO, &reason));
+		EXPECT(0, "",
+		       kernel_attach(&other, index == ETH1 ? "eth0" : "eth1", KERNEL_AUTO,
+				     &reason));
 		if (occupied[i].who == FOREIGN)
 			world.interface[index].xdp[INTERFACE_NATIVE] = foreign_program("foreign");
 		else
@@ -178,7 +181,8 @@ WORLD_TEST(test_where_others_run)
 		EXPECT(-EBUSY, occupied[i].words,
 		       kernel_attach(&filter, occupied[i].interface, occupied[i].mode, &reason));
 		RUNS(runs);
-		assert_int_equal(filter.config->received[0], 0);
+		assert_int_equal(filter.config->received[0], LO);
+		assert_int_equal(filter.config->received[1], 0);
 		kernel_close(&filter);
 		kernel_close(&other);
 	}

@@ -310,6 +310,7 @@ WORLD_TEST(test_counters)
 	world.cpus = 0;
 	EXPECT(-ENOTSUP, "cannot tell how many CPUs there are",
 	       kernel_counters(&filter, sum, &reason));
+	EXPECT(-ENOTSUP, "cannot tell", kernel_row_counters(&filter, ETH0, rows, &reason));
 	EXPECT(-ENOTSUP, "cannot tell", kernel_reset_counters(&filter, &reason));
 }
 
