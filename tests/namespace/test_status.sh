@@ -90,6 +90,26 @@ test_an_interface_that_the_configuration_names() {
 	assert_error 'no filter runs, and the configuration has mistakes: xdp-cuckoo up --dry-run$'
 }
 
+# Changes do not reach its program in the other namespace once the filter has a larger table.
+test_an_interface_that_left() {
+	second_pair
+	xc load vrx vrx2 >/dev/null
+	ip -n "$RX" link set vrx2 netns "$TX"
+	assert_status 0 xc add 192.0.2.1
+	! grep 'another network' "$STATE/err" || fail "its program has the same table"
+	assert_status 0 xc status
+	assert_status 0 xc resize 3000000
+	assert_notes 'seems to run in another network namespace' xc add 192.0.2.2
+	assert_status 1 xc status
+	assert_output '^effect: +filters, but NOT on all interfaces that it was loaded on$'
+	assert_error '^note: a filter with these rules seems to run in another network namespace, where changes do not'
+	ip -n "$TX" link set vrx2 netns "$RX"
+	in_rx ip link set vrx2 up
+	assert_status 0 xc add 192.0.2.3
+	! grep 'another network' "$STATE/err" || fail "it is back"
+	assert_status 0 xc status
+}
+
 # It stays known through growth and a trial, until the filter is loaded or unloaded there.
 test_an_interface_that_another_tool_took_off() {
 	is_lost() {

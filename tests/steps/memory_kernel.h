@@ -322,6 +322,11 @@ int kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct ab
 	return 0;
 }
 
+bool kernel_misses_interface(const struct kernel_filter *filter)
+{
+	return filter->config->received[0];
+}
+
 void kernel_want_received(const struct kernel_filter *filter, int ifindex, bool is_wanted)
 {
 	(void)filter, (void)ifindex, (void)is_wanted;

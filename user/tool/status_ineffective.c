@@ -67,7 +67,7 @@ static bool lacks_interfaces(const struct kernel_filter *filters, size_t count, 
 	return lacks;
 }
 
-/* Whether another tool has taken the filter off an interface altogether. Notes each. */
+/* Whether the filter is taken off an interface, or has left with one. Notes each. */
 static bool lost_interfaces(const struct kernel_filter *filters, size_t count, size_t at)
 {
 	struct if_nameindex *there = if_nameindex();
@@ -88,6 +88,12 @@ static bool lost_interfaces(const struct kernel_filter *filters, size_t count, s
 	}
 	if (there)
 		if_freenameindex(there);
+	if (kernel_misses_interface(&filters[at]) &&
+	    kernel_runs_elsewhere(filters[at].config->store_id, filters, count)) {
+		lost = true;
+		output_note("a filter with these rules seems to run in another network namespace, where "
+			    "changes do not reach it: move its interface back, or unload it there");
+	}
 	return lost;
 }
 

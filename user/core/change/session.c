@@ -267,20 +267,26 @@ int session_attach(struct session *session, const char *interface, enum kernel_m
 
 /*
  * A change reaches only the filters of this network namespace. So a store belongs to the namespace in which its filters
- * run, until they are gone. -EADDRINUSE: they run in another one.
+ * run, until they are gone. -EADDRINUSE: they run in another one. If a single interface leaves the
+ * namespace, its program keeps the old table once the filter here gets another one.
  */
 static int check_home(struct session *session, enum store_mode mode, const char *state,
 		      const struct kernel_filter *filters, size_t count, struct reason *reason)
 {
 	const enum store_home home = store_home(session->store);
 	const int tries = home == STORE_HOME_HERE ? UNLOADED_TRIES : mode == STORE_TRY ? 0 : LEAVING_TRIES;
-	bool is_in_use = false;
+	bool is_in_use = false, is_whole = true;
 	struct store_info info;
 	int error = store_unread_reason(store_info(session->store, &info), reason);
 
-	for (size_t i = 0; i < count && !error; i++)
-		is_in_use |= !memcmp(filters[i].config->store_id, info.id, sizeof(info.id));
-	if (error || (home == STORE_HOME_HERE && (is_in_use || mode == STORE_TRY || *session->not_reached.text)))
+	for (size_t i = 0; i < count && !error; i++) {
+		const bool is_ours = !memcmp(filters[i].config->store_id, info.id, sizeof(info.id));
+
+		is_in_use |= is_ours;
+		is_whole &= !is_ours || !kernel_misses_interface(&filters[i]);
+	}
+	if (error || (home == STORE_HOME_HERE &&
+		      ((is_in_use && is_whole) || mode == STORE_TRY || *session->not_reached.text)))
 		return error;
 	for (int i = 0; home != STORE_HOME_NEW && kernel_runs_elsewhere(info.id, filters, count); i++) {
 		/* Somebody may hold a program that runs no more, so this only warns. */

@@ -272,6 +272,11 @@ void kernel_want_outgoing(const struct kernel_filter *filter, const struct kerne
  * another version, or kernel_may_be_unseen(). A filter remembers ABI_RECEIVED interfaces.
  */
 bool kernel_has_lost_interface(const struct kernel_filter *filters, size_t count, size_t at, int ifindex);
+/*
+ * Whether the filter was loaded on an interface and is on none here with such an index: another
+ * tool may have taken it off, or the interface is gone, or in another network namespace.
+ */
+bool kernel_misses_interface(const struct kernel_filter *filter);
 void kernel_want_received(const struct kernel_filter *filter, int ifindex, bool is_wanted);
 
 /*

@@ -62,6 +62,15 @@ bool kernel_has_lost_interface(const struct kernel_filter *filters, size_t count
 	return !filters[at].is_other_version && received_place(&filters[at], ifindex) && !kernel_may_be_unseen(ifindex);
 }
 
+bool kernel_misses_interface(const struct kernel_filter *filter)
+{
+	bool misses = false;
+
+	for (size_t i = 0; i < ABI_RECEIVED && !filter->is_other_version; i++)
+		misses |= filter->config->received[i] && !is_on_interface(filter, filter->config->received[i]);
+	return misses;
+}
+
 /* If another interface with both directions has the same bit, the bit says nothing about this one. */
 bool kernel_has_lost_direction(const struct kernel_filter *filter, const struct kernel_attachment *attachment)
 {

@@ -422,6 +422,24 @@ TEST(test_a_filter_of_another_loader)
 	}
 }
 
+/* One interface has left with its program, the other is here. */
+TEST(test_an_interface_has_left)
+{
+	begin_one();
+	memory.runs_elsewhere = true;
+	open_session(&session);
+	assert_string_equal(session.not_reached.text, "");
+	session.filters[0].kernel.config->received[0] = 1;
+	session_close(&session);
+	open_session(&session);
+	assert_non_null(strstr(session.not_reached.text, "another network namespace"));
+	session_close(&session);
+	memory.runs_elsewhere = false;
+	open_session(&session);
+	assert_string_equal(session.not_reached.text, "");
+	session_close(&session);
+}
+
 TEST(test_what_is_not_seen)
 {
 	struct reason unseen;

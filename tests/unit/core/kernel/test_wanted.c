@@ -57,9 +57,12 @@ TEST(test_received_packets)
 	filter.is_other_version = true;
 	assert_false(kernel_has_lost_interface(&filter, 1, 0, 101));
 	filter.is_other_version = false;
+	assert_true(kernel_misses_interface(&filter));
 	kernel_want_received(&filter, 101, false);
 	assert_false(kernel_has_lost_interface(&filter, 1, 0, 101));
 	assert_int_equal(places(&config), ABI_RECEIVED - 1);
+	config = (struct abi_config){ .received = { [2] = 3, [5] = 5 } };
+	assert_false(kernel_misses_interface(&filter));
 }
 
 TEST(test_sent_packets)
