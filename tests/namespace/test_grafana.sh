@@ -8,6 +8,7 @@ DASHBOARD=user/integrations/grafana/xdp-cuckoo.json
 ALERTS=user/integrations/prometheus/alerts.yml
 # Families that it does not show: only alerts are about them.
 LEFT_OUT='xdp_cuckoo_configuration_wrong
+xdp_cuckoo_interface_behind_another
 xdp_cuckoo_interface_configured
 '
 
