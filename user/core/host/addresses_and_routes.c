@@ -92,7 +92,7 @@ static int add_address(struct host_addresses *list, const struct host_address *a
 	return 0;
 }
 
-/* For short lists: several sources may name the same address. is_advertised holds if one of them says so. */
+/* For short lists: several sources may name the same address. What one of them says of it holds. */
 static int add_address_once(struct host_addresses *list, const struct host_address *address)
 {
 	for (size_t i = 0; i < list->count; i++) {
@@ -100,6 +100,7 @@ static int add_address_once(struct host_addresses *list, const struct host_addre
 
 		if (host_is_same(known, address)) {
 			known->is_advertised |= address->is_advertised;
+			known->is_default |= address->is_default;
 			return 0;
 		}
 	}
@@ -125,6 +126,7 @@ static int read_own_address(const struct nlmsghdr *message, void *own)
 		return MNL_CB_OK;
 	address = address_of(header->ifa_family == AF_INET ? FLOW_IPV4 : FLOW_IPV6, mnl_attr_get_payload(found));
 	address.length = header->ifa_prefixlen;
+	address.interface = header->ifa_index;
 	if (host_is_loopback(&address) || !add_address(own, &address))
 		return MNL_CB_OK;
 	errno = ENOMEM;
@@ -142,10 +144,12 @@ int host_find_addresses(struct host_addresses *own)
 		own->count = before;
 		error = netlink_dump(NETLINK_ROUTE, RTM_GETADDR, &all, sizeof(all), read_own_address, own);
 	}
-	return error == -ENOMEM ? error : 0;
+	return error;
 }
 
 /* ---- gateways ---- */
+
+#define DEFAULT_BITS 3 /* 2000::/3 holds all global addresses; two routes of /1 are a default, too */
 
 struct route {
 	struct host_addresses *gateways;
@@ -156,6 +160,8 @@ struct route {
 	unsigned int left;    /* routes that a dump may still read */
 	size_t before;        /* gateways of the other family */
 	bool is_full;
+	bool is_way; /* to one peer: its IPv4 gateways, which ARP finds, do not count */
+	bool has_gateway;
 };
 
 /* The functions of this section return MNL_CB_X; after MNL_CB_ERROR errno is ENOMEM. */
@@ -166,12 +172,16 @@ static int add_gateway(struct route *route, int family, const void *bytes, size_
 
 	if ((family != AF_INET && family != AF_INET6) || length != address_bytes(flow_family))
 		return MNL_CB_OK;
+	route->has_gateway = true;
+	if (route->is_way && flow_family == FLOW_IPV4)
+		return MNL_CB_OK;
 	if (route->gateways->count - route->before >= GATEWAYS_MAX) {
 		route->is_full = true;
 		return MNL_CB_OK;
 	}
 	address = address_of(flow_family, bytes);
 	address.is_advertised = route->is_advertised;
+	address.is_default = route->is_default_only;
 	return add_address_once(route->gateways, &address) ? MNL_CB_ERROR : MNL_CB_OK;
 }
 
@@ -214,6 +224,7 @@ static int read_nexthop(const struct nlmsghdr *message, void *context)
 			break;
 	}
 	((struct route *)context)->is_full |= route.is_full;
+	((struct route *)context)->has_gateway |= route.has_gateway;
 	return more;
 }
 
@@ -265,7 +276,7 @@ static int read_route(const struct nlmsghdr *message, void *context)
 		if (!route->left)
 			return MNL_CB_STOP;
 		route->left--;
-		if (header->rtm_dst_len || header->rtm_type != RTN_UNICAST)
+		if (header->rtm_dst_len > DEFAULT_BITS || header->rtm_type != RTN_UNICAST)
 			return MNL_CB_OK;
 	}
 	route->family = header->rtm_family;
@@ -274,8 +285,13 @@ static int read_route(const struct nlmsghdr *message, void *context)
 	return mnl_attr_parse(message, sizeof(*header), read_gateway, route);
 }
 
-/* Asks the kernel how it would send to the address; about default routes, by which route. */
-static int ask_route(const struct host_address *address, struct route *route)
+/*
+ * Asks the kernel how it would send to the address; about default routes and ways, by which
+ * route. `from`: an address of this host, for policy routing, or NULL. `interface`: by this one, or
+ * one of its VRF; 0: any.
+ */
+static int ask_route(const struct host_address *address, const struct host_address *from, unsigned int interface,
+		     struct route *route)
 {
 	char buffer[REQUEST_BYTES];
 	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
@@ -284,27 +300,34 @@ static int ask_route(const struct host_address *address, struct route *route)
 	request->nlmsg_type = RTM_GETROUTE;
 	header->rtm_family = address->family == FLOW_IPV4 ? AF_INET : AF_INET6;
 	header->rtm_dst_len = 8 * address_bytes(address->family);
-	header->rtm_flags = route->is_default_only ? RTM_F_FIB_MATCH : 0;
+	header->rtm_flags = route->is_default_only || route->is_way ? RTM_F_FIB_MATCH : 0;
 	mnl_attr_put(request, RTA_DST, address_bytes(address->family), &address->bytes);
+	if (from) {
+		header->rtm_src_len = header->rtm_dst_len;
+		mnl_attr_put(request, RTA_SRC, address_bytes(address->family), &from->bytes);
+	}
+	if (interface)
+		mnl_attr_put_u32(request, RTA_OIF, interface);
 	return netlink_ask(request, read_route, route);
 }
 
 /*
  * A router has a million routes, and a change must not wait until they are read. So first the kernel is asked by which
- * route it would send to an address that nobody announces (240.0.0.1, 4000::): that is the default route in use, if there
+ * route it would send to an address that nobody announces (240.0.0.1, 3ffe::): that is the default route in use, if there
  * is one. The kernel lists the default routes of a table first (IPv4) or last (IPv6).
  */
 int host_find_gateways(bool is_ipv4_only, struct host_addresses *gateways, bool *is_part)
 {
 	static const struct host_address unannounced[] = { { FLOW_IPV4, .bytes.byte = { 240, 0, 0, 1 } },
-							   { FLOW_IPV6, .bytes.byte = { 0x40 } } };
+							   { FLOW_IPV6, .bytes.byte = { 0x3f, 0xfe } } };
+	int unlisted = 0;
 
 	for (size_t i = 0; i < (is_ipv4_only ? 1 : sizeof(unannounced) / sizeof(unannounced[0])); i++) {
 		const struct rtmsg all = { .rtm_family = unannounced[i].family == FLOW_IPV4 ? AF_INET : AF_INET6 };
 		struct route route = {
 			.gateways = gateways, .is_default_only = true, .left = 1, .before = gateways->count
 		};
-		int error = ask_route(&unannounced[i], &route) == -ENOMEM ? -ENOMEM : -EINTR;
+		int error = ask_route(&unannounced[i], NULL, 0, &route) == -ENOMEM ? -ENOMEM : -EINTR;
 
 		for (int try = 0; try < DUMP_TRIES && error == -EINTR; try++) {
 			route.left = ROUTES_MAX;
@@ -313,28 +336,37 @@ int host_find_gateways(bool is_ipv4_only, struct host_addresses *gateways, bool 
 		if (error == -ENOMEM)
 			return error;
 		*is_part |= !route.left || error == -EINTR || route.is_full;
+		if (error && error != -EINTR && error != -EAFNOSUPPORT)
+			unlisted = error;
 	}
-	return 0;
+	return unlisted;
 }
 
-bool host_is_on_link(const struct host_address *peer)
+int host_find_way(struct host_connection *connection, const struct host_addresses *own, struct host_addresses *gateways)
 {
-	struct host_addresses gateways = {};
-	struct route route = { .gateways = &gateways };
-	int error;
+	const struct host_address *from = connection->own_port ? &connection->own : NULL;
+	unsigned int interface = 0;
+	int error = 0;
 
-	if (host_is_link_local(peer))
-		return true;
-	error = ask_route(peer, &route);
-	free(gateways.address);
-	return !error && route.type == RTN_UNICAST && !gateways.count;
+	connection->is_on_link = host_is_link_local(&connection->peer);
+	for (size_t i = 0; i < own->count && from; i++)
+		if (host_is_same(from, &own->address[i]))
+			interface = own->address[i].interface;
+	/* In a VRF only the interface leads to the right table. */
+	for (int i = 0; i <= !!interface && error != -ENOMEM; i++) {
+		struct route route = { .gateways = gateways, .is_way = true, .before = gateways->count };
+
+		error = ask_route(&connection->peer, from, i ? interface : 0, &route);
+		connection->is_on_link |= !error && route.type == RTN_UNICAST && !route.has_gateway;
+	}
+	return error == -ENOMEM ? error : 0;
 }
 
 bool host_is_local(const struct host_address *address)
 {
 	struct host_addresses gateways = {};
 	struct route route = { .gateways = &gateways };
-	const int error = ask_route(address, &route);
+	const int error = ask_route(address, NULL, 0, &route);
 
 	free(gateways.address);
 	return !error && (route.type == RTN_LOCAL || route.type == RTN_BROADCAST || route.type == RTN_MULTICAST ||

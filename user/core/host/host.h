@@ -88,7 +88,9 @@ struct host_address {
 	enum flow_family family;
 	union flow_addr bytes; /* the rest is 0 */
 	bool is_advertised;    /* for a gateway: its own router advertisements made the route */
+	bool is_default;       /* for a gateway: of a default route */
 	__u8 length;           /* of the prefix on the link of an address of this host */
+	unsigned int interface; /* index; for an address of this host */
 };
 
 struct host_addresses {
@@ -100,6 +102,7 @@ struct host_addresses {
 struct host_connection {
 	struct host_address peer, own;
 	__be16 peer_port, own_port;
+	bool is_on_link; /* host_find_way() sets it: this host sends to the peer without a gateway */
 	char what[64]; /* the peer is, for example "the fleet's broker"; "": not known */
 };
 
@@ -113,14 +116,18 @@ struct host_connections {
  * ::1. host_find_gateways(): the gateways of default routes in all tables, also of multipath routes and nexthop
  * objects; is_ipv4_only: those of IPv4 addresses, which IPv6 routes do not have. If there are thousands of routes or hundreds of
  * gateways, it finds at least those by which this host would send now, and sets *is_part. host_find_name_servers(): the servers in /etc/resolv.conf, and those that
- * systemd-resolved asks, except servers on this host. 0; -ENOMEM.
+ * systemd-resolved asks, except servers on this host. 0; -ENOMEM; other -errno: the kernel does not tell all of them.
  */
 int host_find_addresses(struct host_addresses *own);
 int host_find_gateways(bool is_ipv4_only, struct host_addresses *gateways, bool *is_part);
 int host_find_name_servers(struct host_addresses *servers);
 
-/* Whether this host now sends packets to the peer without a gateway. */
-bool host_is_on_link(const struct host_address *peer);
+/*
+ * Finds how this host now sends to the peer, from the own address if there is an own port. Sets
+ * is_on_link, and adds all IPv6 gateways of the route. `own`: of host_find_addresses(). 0; -ENOMEM.
+ */
+int host_find_way(struct host_connection *connection, const struct host_addresses *own,
+		  struct host_addresses *gateways);
 
 /* Whether packets to the address are for this host: its own, broadcast, multicast. */
 bool host_is_local(const struct host_address *address);

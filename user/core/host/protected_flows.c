@@ -239,20 +239,23 @@ static void guard_discovery(struct guard *guard, const struct host_address *neig
 
 static const struct host_address all_nodes = { FLOW_IPV6, .bytes.byte = { 0xff, 0x02, [15] = 1 } };
 
-/* What an address of this host needs of the neighbours on its link together: no list may have all of them. */
-static void guard_link(struct guard *guard, const struct host_address *own)
+/*
+ * What an address of this host needs of the neighbours on its link together: no list may have all.
+ * Whether it needs something.
+ */
+static bool guard_link(struct guard *guard, const struct host_address *own)
 {
 	const struct host_address link = { FLOW_IPV6, .bytes = rule_network(&own->bytes, own->length) };
 	static const char what[] = "neighbour discovery on the link of";
 	struct rule flow = discovery_flow(&link, own, ND_NEIGHBOR_ADVERT);
 
 	if (own->family != FLOW_IPV6 || own->length == 128)
-		return;
+		return false;
 	flow.src_len = own->length;
 	add_messages(guard, &flow, discovery_bytes, what, own);
 	guard_solicitations(guard, own, what, &link, own->length, own);
 	if (!host_is_link_local(own))
-		return;
+		return true;
 	flow = discovery_flow(&link, &all_nodes, ND_ROUTER_ADVERT);
 	flow.src_len = own->length;
 	add_messages(guard, &flow, advertisement_bytes, "router advertisements on the link of", own);
@@ -262,19 +265,21 @@ static void guard_link(struct guard *guard, const struct host_address *own)
 	flow.sport = htons(547);
 	flow.dport = htons(546);
 	add_messages(guard, &flow, lease_bytes, "DHCPv6 on the link of", own);
+	return true;
 }
 
 static void guard_gateway(struct guard *guard, const struct host_address *gateway, const struct host_address *own)
 {
-	static const char name[] = "the default gateway";
+	const char *name = gateway->is_default ? "the default gateway" : "the gateway";
 	struct rule flow = flow_of(gateway, own);
+	char what[64];
 
 	add_flow(guard, &flow, name, gateway);
 	/* Without these advertisements the route through the gateway ends. */
 	if (!own && gateway->is_advertised) {
 		flow = discovery_flow(gateway, &all_nodes, ND_ROUTER_ADVERT);
-		add_messages(guard, &flow, advertisement_bytes, "router advertisements of the default gateway",
-			     gateway);
+		snprintf(what, sizeof(what), "router advertisements of %s", name);
+		add_messages(guard, &flow, advertisement_bytes, what, gateway);
 	}
 	if (own && gateway->family == FLOW_IPV6)
 		guard_discovery(guard, gateway, name, own);
@@ -294,18 +299,46 @@ static void guard_name_server(struct guard *guard, const struct host_address *se
 	add_messages(guard, &flow, name_bytes, what, server);
 }
 
+/* `format`: with %s for the error, if there is one. */
+static void miss(struct guard *guard, int error, const char *format)
+{
+	if (*guard->missing.text)
+		text_append(guard->missing.text, REASON_BYTES, "; ");
+	text_append(guard->missing.text, REASON_BYTES, format, strerror(-error));
+}
+
+/* The addresses of this host that are paired with the peer: of its family, first those on its link. How many. */
+static size_t pair(const struct host_addresses *own, const struct host_address *peer,
+		   const struct host_address *paired[ADDRESSES_PAIRED_MAX])
+{
+	size_t count = 0;
+
+	for (int is_far = 0; is_far < 2; is_far++)
+		for (size_t i = 0; i < own->count; i++) {
+			const struct host_address *address = &own->address[i];
+			const union flow_addr link = rule_network(&address->bytes, address->length);
+
+			if (address->family != peer->family ||
+			    is_far == rule_is_network_of(&link, address->length, &peer->bytes))
+				continue;
+			if (count < ADDRESSES_PAIRED_MAX)
+				paired[count++] = address;
+		}
+	return count;
+}
+
 /* For each peer, calls `add` without an own address, and with each own address of the same family. */
 static void guard_peers(struct guard *guard, const struct host_addresses *peers, const struct host_addresses *own,
 			void (*add)(struct guard *guard, const struct host_address *peer,
 				    const struct host_address *own))
 {
 	for (size_t i = 0; i < peers->count; i++) {
-		const struct host_address *peer = &peers->address[i];
+		const struct host_address *peer = &peers->address[i], *paired[ADDRESSES_PAIRED_MAX];
+		const size_t count = pair(own, peer, paired);
 
 		add(guard, peer, NULL);
-		for (size_t k = 0; k < own->count && k < ADDRESSES_PAIRED_MAX; k++)
-			if (own->address[k].family == peer->family)
-				add(guard, peer, &own->address[k]);
+		for (size_t k = 0; k < count; k++)
+			add(guard, peer, paired[k]);
 	}
 }
 
@@ -356,7 +389,9 @@ static void guard_next(struct guard *guard, const struct rule *flow, __be16 *por
 static void guard_session(struct guard *guard, const struct host_connection *connection, bool peer_begins,
 			  const char *what, const char *name, const struct host_addresses *own)
 {
+	const struct host_address *paired[ADDRESSES_PAIRED_MAX];
 	struct rule flow = flow_of(&connection->peer, &connection->own);
+	size_t count;
 
 	flow.fields = RULE_PROTO | RULE_SPORT | RULE_DPORT | (peer_begins ? RULE_NEW : 0);
 	flow.proto = IPPROTO_TCP;
@@ -371,11 +406,11 @@ static void guard_session(struct guard *guard, const struct host_connection *con
 		flow.fields |= RULE_SPORT;
 		guard_next(guard, &flow, &flow.sport, what, &connection->peer);
 	}
-	if (connection->peer.family != FLOW_IPV6 || !host_is_on_link(&connection->peer))
+	if (connection->peer.family != FLOW_IPV6 || !connection->is_on_link)
 		return;
-	for (size_t i = 0; i < own->count && i < ADDRESSES_PAIRED_MAX; i++)
-		if (own->address[i].family == FLOW_IPV6)
-			guard_discovery(guard, &connection->peer, name, &own->address[i]);
+	count = pair(own, &connection->peer, paired);
+	for (size_t i = 0; i < count; i++)
+		guard_discovery(guard, &connection->peer, name, paired[i]);
 }
 
 /*
@@ -390,16 +425,13 @@ static void guard_servers(struct guard *guard, const struct host_connections *se
 		const struct host_connection *server = &servers->connection[i];
 		const char *what = is_bgp ? "the BGP session with" : server->what;
 		const char *name = is_bgp ? "the BGP peer" : server->what;
-		const size_t ends = server->own_port ? 0 : own->count;
+		const struct host_address *paired[ADDRESSES_PAIRED_MAX];
+		const size_t ends = server->own_port ? 0 : pair(own, &server->peer, paired);
 
-		for (size_t k = 0; k <= ends && k <= ADDRESSES_PAIRED_MAX; k++) {
-			const struct host_address *end = server->own_port ? &server->own :
-							 k                ? &own->address[k - 1] :
-									    NULL;
+		for (size_t k = 0; k <= ends; k++) {
+			const struct host_address *end = server->own_port ? &server->own : k ? paired[k - 1] : NULL;
 			struct rule flow = flow_of(&server->peer, end);
 
-			if (flow.family != server->peer.family)
-				continue;
 			flow.fields = RULE_PROTO | RULE_SPORT;
 			flow.proto = IPPROTO_TCP;
 			flow.port_kind = FLOW_PORTS;
@@ -415,6 +447,8 @@ static void guard_servers(struct guard *guard, const struct host_connections *se
 
 /* The addresses of this host, and whom it talks to. */
 struct peers {
+	struct host_connection ssh;
+	bool has_ssh;
 	struct host_addresses own, gateways, name_servers;
 	struct host_connections bgp, bgp_servers, servers;
 };
@@ -429,41 +463,68 @@ static void peers_close(struct peers *peers)
 	free(peers->servers.connection);
 }
 
+/* A gateway to one peer is as needed as that of the default route. 0; -ENOMEM. */
+static int find_ways(struct peers *peers)
+{
+	struct host_connections ssh = { &peers->ssh, peers->has_ssh };
+	struct host_connections *const all[] = { &ssh, &peers->bgp, &peers->bgp_servers, &peers->servers };
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		for (size_t k = 0; k < all[i]->count && !error; k++)
+			error = host_find_way(&all[i]->connection[k], &peers->own, &peers->gateways);
+	for (size_t i = 0; i < peers->name_servers.count && !error; i++)
+		error = host_find_way(&(struct host_connection){ .peer = peers->name_servers.address[i] }, &peers->own,
+				      &peers->gateways);
+	return error;
+}
+
 /* Notes what the kernel does not tell in guard->missing. 0; -ENOMEM. */
 static int find_peers(struct guard *guard, const char *state, struct peers *peers)
 {
 	const bool is_ipv4 = guard->only && guard->only->family == FLOW_IPV4;
 	bool has_more_routes = false;
-	int unlisted;
+	int unlisted = host_find_addresses(&peers->own);
+	const int unrouted = host_find_gateways(is_ipv4, &peers->gateways, &has_more_routes);
 
-	if (host_find_addresses(&peers->own) || host_find_gateways(is_ipv4, &peers->gateways, &has_more_routes) ||
-	    host_find_name_servers(&peers->name_servers))
+	if (unlisted == -ENOMEM || unrouted == -ENOMEM || host_find_name_servers(&peers->name_servers))
 		return -ENOMEM;
+	if (unlisted || unrouted)
+		miss(guard, unlisted ? unlisted : unrouted,
+		     "the kernel does not list all addresses and routes of this host (%s), so changes may "
+		     "block packets to it, and its gateways");
 	unlisted = host_find_bgp(&peers->bgp, &peers->bgp_servers);
 	if (unlisted == -ENOMEM)
 		return unlisted;
 	if (unlisted)
-		reason_set(&guard->missing, 0,
-			   "the kernel does not list TCP connections (%s), so changes may block BGP sessions, and brokers "
-			   "that the configuration names by name; load its modules tcp_diag and inet_diag",
-			   strerror(-unlisted));
+		miss(guard, unlisted,
+		     "the kernel does not list TCP connections (%s), so changes may block BGP sessions, and brokers "
+		     "that the configuration names by name; load its modules tcp_diag and inet_diag");
 	if (has_more_routes)
-		snprintf(strchr(guard->missing.text, '\0'), REASON_BYTES - strlen(guard->missing.text),
-			 "%sthis host has too many routes or gateways, so changes may block gateways of default routes that it "
-			 "does not use now",
-			 *guard->missing.text ? "; " : "");
-	return host_find_servers(state, &peers->servers);
+		miss(guard, 0,
+		     "this host has too many routes or gateways, so changes may block gateways of default routes that it "
+		     "does not use now");
+	if (host_find_servers(state, &peers->servers))
+		return -ENOMEM;
+	peers->has_ssh = host_find_ssh(&peers->ssh);
+	return is_ipv4 ? 0 : find_ways(peers);
 }
 
 static void guard_own(struct guard *guard, const struct host_addresses *own)
 {
-	for (size_t i = 0; i < own->count && i < ADDRESSES_PAIRED_MAX; i++)
-		guard_link(guard, &own->address[i]);
+	size_t of_family[FLOW_FAMILIES] = {};
+
+	for (size_t i = 0, links = 0; i < own->count && links < ADDRESSES_PAIRED_MAX; i++)
+		links += guard_link(guard, &own->address[i]);
 	for (size_t i = 0; i < own->count; i++) {
 		const struct host_address *address = &own->address[i];
 		struct rule from = flow_of(address, address->family == FLOW_IPV6 ? &multicast : NULL);
 		struct rule to = flow_of(NULL, address);
 
+		if (of_family[address->family]++ == ADDRESSES_PAIRED_MAX)
+			miss(guard, 0,
+			     "this host has many addresses, so rules for the dst of one may block its gateways, name "
+			     "servers and neighbours");
 		to.fields = RULE_NEW;
 		from.dst_len = address->family == FLOW_IPV6 ? MULTICAST_LEN : 0;
 		add_flow(guard, &to, "packets to this host's address", address);
@@ -475,13 +536,12 @@ int guard_open_for(const struct rule *only, struct guard *guard, const char *sta
 {
 	CLOSED_BY(peers_close) struct peers peers = {};
 	const struct host_addresses *own = &peers.own;
-	struct host_connection ssh;
 
 	*guard = (struct guard){ .only = only };
 	guard->error = find_peers(guard, state, &peers);
 	/* First those that an operator would miss soonest. */
-	if (host_find_ssh(&ssh))
-		guard_session(guard, &ssh, true, "this SSH session, from", "the SSH peer", own);
+	if (peers.has_ssh)
+		guard_session(guard, &peers.ssh, true, "this SSH session, from", "the SSH peer", own);
 	guard_peers(guard, &peers.gateways, own, guard_gateway);
 	guard_peers(guard, &peers.name_servers, own, guard_name_server);
 	for (size_t i = 0; i < peers.bgp.count; i++)

@@ -579,7 +579,7 @@ HOST_TEST(test_ssh_peer_on_the_link)
 
 	do_ip("address add 2001:db8::1/64 dev g0 nodad");
 	do_ip("-6 route add 2001:db8:1::/64 dev g0");
-	do_ip("-6 route add 2001:db8:2::/64 via 2001:db8::ff");
+	do_ip("-6 route add 2001:db8:2::/64 nexthop via 2001:db8::ff nexthop via 2001:db8::fe");
 	setenv("SSH_CONNECTION", "2001:db8:1::9 50000 2001:db8::1 22", 1);
 	guard = open_guard();
 	assert_discovery(&guard, "2001:db8:1::9", "the SSH peer 2001:db8:1::9", "2001:db8::1", "ff02::1:ff00:1");
@@ -593,12 +593,59 @@ HOST_TEST(test_ssh_peer_on_the_link)
 	guard_close(&guard);
 	setenv("SSH_CONNECTION", "2001:db8:2::9 50000 2001:db8::1 22", 1);
 	guard = open_guard();
-	assert_int_equal(guard.count, SSH + 2 + LINK);
+	assert_discovery(&guard, "2001:db8::ff", "the gateway 2001:db8::ff", "2001:db8::1", "ff02::1:ff00:1");
+	assert_discovery(&guard, "2001:db8::fe", "the gateway 2001:db8::fe", "2001:db8::1", "ff02::1:ff00:1");
+	assert_int_equal(guard.count, SSH + 2 * (2 + NEIGHBOUR) + 2 + LINK);
 	guard_close(&guard);
 	setenv("SSH_CONNECTION", "2001:db8:3::9 50000 2001:db8::1 22", 1); /* no way there */
 	guard = open_guard();
 	assert_int_equal(guard.count, SSH + 2 + LINK);
 	guard_close(&guard);
+}
+
+/* Policy routing, and a VRF: the way depends on the own address. */
+HOST_TEST(test_ssh_peer_of_another_table)
+{
+	struct guard guard;
+
+	do_ip("address add 2001:db8::1/64 dev g0 nodad noprefixroute");
+	do_ip("-6 route add 2001:db8::/64 dev g0 table 77");
+	do_ip("-6 route add 2001:db8:2::/48 via 2001:db8::ff dev g0 onlink table 77");
+	setenv("SSH_CONNECTION", "2001:db8::9 50000 2001:db8::1 22", 1);
+	for (int is_vrf = 0; is_vrf < 2; is_vrf++) {
+		if (is_vrf && system("ip link add g2 type vrf table 77"))
+			continue; /* this kernel has none */
+		do_ip(is_vrf ? "link set g2 up" : "-6 rule add from 2001:db8::1 lookup 77 pref 100");
+		if (is_vrf) {
+			do_ip("link set g0 master g2");
+			do_ip("-6 route replace 2001:db8::/64 dev g0 table 77");
+		}
+		guard = open_guard();
+		assert_discovery(&guard, "2001:db8::9", "the SSH peer 2001:db8::9", "2001:db8::1", "ff02::1:ff00:1");
+		guard_close(&guard);
+		do_ip(is_vrf ? "link del g2" : "-6 rule del from 2001:db8::1 lookup 77 pref 100");
+	}
+}
+
+/* Routers without a default route, and hosts that have it in parts. */
+HOST_TEST(test_wide_routes)
+{
+	static const char *const wide[] = { "2000::/3", "::/1", "8000::/1" };
+
+	do_ip("address add 2001:db8::1/64 dev g0 nodad");
+	for (size_t i = 0; i < COUNT(wide); i++) {
+		struct guard guard;
+		char route[64];
+
+		snprintf(route, sizeof(route), "-6 route add %s via 2001:db8::ff", wide[i]);
+		do_ip(route);
+		guard = open_guard();
+		assert_discovery(&guard, "2001:db8::ff", "the default gateway 2001:db8::ff", "2001:db8::1",
+				 "ff02::1:ff00:1");
+		guard_close(&guard);
+		memcpy(strstr(route, "add"), "del", 3);
+		do_ip(route);
+	}
 }
 
 /* sudo removes the variable. Then the nearest process above that has it counts. */
@@ -633,8 +680,19 @@ HOST_TEST(test_many_addresses)
 	do_ip("route add default via 10.0.1.1");
 	guard = open_guard();
 	assert_int_equal(guard.count, 1 + 64 + 400);
+	assert_non_null(strstr(guard.missing.text, "this host has many addresses"));
 	assert_non_null(what_of(&guard, "dst 10.0.0.200 state new"));
 	assert_non_null(what_of(&guard, "src 10.0.1.1 dst 10.0.0.64"));
+	guard_close(&guard);
+	/* Each family counts for itself, and the link of the peer comes first. */
+	do_ip("address add 10.9.0.1/24 dev g0");
+	do_ip("address add 2001:db8::1/64 dev g0 nodad");
+	do_ip("route replace default via 10.9.0.254");
+	do_ip("-6 route add default via 2001:db8::ff");
+	guard = open_guard();
+	assert_non_null(what_of(&guard, "src 10.9.0.254 dst 10.9.0.1"));
+	assert_discovery(&guard, "2001:db8::ff", "the default gateway 2001:db8::ff", "2001:db8::1", "ff02::1:ff00:1");
+	assert_int_equal(guard.count, 1 + 64 + 402 + 2 + 2 + NEIGHBOUR + LINK);
 	guard_close(&guard);
 }
 
@@ -816,7 +874,11 @@ HOST_TEST(test_dumps_that_fail)
 		const char *missing;
 	} rows[] = {
 		{ NETLINK_ROUTE, RTM_GETADDR, -EINTR, 2, NULL },
-		{ NETLINK_ROUTE, RTM_GETADDR, -EPERM, 2, NULL },
+		{ NETLINK_ROUTE, RTM_GETADDR, -EPERM, 1,
+		  "addresses and routes of this host (Operation not permitted)" },
+		{ NETLINK_ROUTE, RTM_GETADDR, -EINTR, 1000, "addresses and routes of this host (Interrupted" },
+		{ NETLINK_ROUTE, RTM_GETROUTE, -EPERM, 1,
+		  "addresses and routes of this host (Operation not permitted)" },
 		{ NETLINK_ROUTE, RTM_GETROUTE, -EINTR, 2, NULL },
 		{ NETLINK_ROUTE, RTM_GETROUTE, -EINTR, 1000, "this host has too many routes" },
 		{ NETLINK_SOCK_DIAG, TCPDIAG_GETSOCK, -EPERM, 1, "TCP connections (Operation not permitted)" },
