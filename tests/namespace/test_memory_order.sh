@@ -72,8 +72,7 @@ test_folded_dependency() {
 	for need in 'bucket at [0-9]+ does not depend on sequence' 'again at [0-9]+ does not depend on bucket' \
 		'again at [0-9]+ does not depend on record' 'record at [0-9]+ does not depend on bucket' \
 		'active at [0-9]+ does not depend on run' 'deadline at [0-9]+ does not depend on run' \
-		'hint at [0-9]+ does not depend on reads' 'number at [0-9]+ does not depend on place' \
-		'same at [0-9]+ does not depend on number'; do
+		'hint at [0-9]+ does not depend on reads'; do
 		assert_output ": $need at -?[0-9]+\$"
 	done
 }

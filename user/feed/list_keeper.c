@@ -327,7 +327,8 @@ static void apply_group(struct keeping *keeping)
 		forget_report(keeping);
 	if (keeping->has_whole)
 		rule_set_close(&keeping->whole);
-	keeping->is_asked = keeping->has_whole = keeping->is_lost = false;
+	keeping->is_asked = keeping->has_whole = false;
+	keeping->is_lost &= keeping->takes_whole; /* a line that was lost on the way to a whole list */
 	session_close(&keeping->session);
 	guard_close(&keeping->guard);
 	/*

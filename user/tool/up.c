@@ -52,10 +52,23 @@ static size_t count_existing(const struct config *config)
 	return count;
 }
 
+/* What a second pass finds loaded may be what the first has loaded. */
 static void note_interface(struct up *up, const char *interface, const char *mode, const char *done)
 {
 	json_t *row = json_pack("{s:o, s:s, s:s}", "interface", output_string(interface), "mode", mode, "filter", done);
+	json_t *earlier;
+	size_t i;
 
+	json_array_foreach(up->interfaces, i, earlier) {
+		if (!json_equal(json_object_get(earlier, "interface"), json_object_get(row, "interface")))
+			continue;
+		if (!strcmp(done, "runs already")) {
+			json_decref(row);
+			return;
+		}
+		json_array_remove(up->interfaces, i);
+		break;
+	}
 	up->is_changed |= !strcmp(done, "loaded") || !strcmp(done, "taken off");
 	/* People who do not ask for it get no such column. */
 	if (up->config->load.is_outgoing || output_is_json())
@@ -237,7 +250,6 @@ static int bring_all(struct up *up, struct reason *reason)
 		return error;
 	if (*unseen.text)
 		output_note("%s", unseen.text);
-	json_array_clear(up->interfaces);
 	/* First: a filter that becomes late only now is told, too. */
 	for (size_t i = 0; i < up->session.filters_count; i++) {
 		up->renewed += up->session.filters[i].state == FILTER_TAKEN_OVER;
@@ -378,7 +390,6 @@ static int bring_up(struct up *up, struct reason *reason)
 		return bring_all(up, reason);
 	for (size_t i = 0; i < up->session.filters_count; i++)
 		forget_lost(&up->session.filters[i].kernel);
-	json_array_clear(up->interfaces);
 	bring_interfaces(up);
 	return 0;
 }

@@ -156,45 +156,26 @@ static bool names_a_flow(const char *keyword)
 	       !may_lack(keyword);
 }
 
-/* How many fields each row must have at least. 0: the line does not name columns. */
-static size_t fields_least(const char *line, char separator)
+static bool is_heading(const char *line, char separator)
 {
-	char *copy = strndup(line, strcspn(line, "\r\n")), *rest = copy, *field;
+	char *copy = strdup(line), *rest = copy, *field;
 	bool is_bad = false, is_heading = false;
-	size_t least = 0;
 
-	for (size_t count = 1; copy && (field = next_field(&rest, separator, &is_bad)); count++) {
-		const char *keyword = keyword_of(field);
-
-		is_heading |= names_a_flow(keyword);
-		least = keyword && !may_lack(keyword) ? count : least;
-	}
+	while (copy && (field = next_field(&rest, separator, &is_bad)))
+		is_heading |= names_a_flow(keyword_of(field));
 	free(copy);
-	return is_heading ? least : 0;
+	return is_heading;
 }
 
 /* As text, all behind a semicolon would be a comment, and the rules too wide. */
 static char separator_of(const char *heading)
 {
-	return !fields_least(heading, ',') && fields_least(heading, ';') ? ';' : ',';
+	return !is_heading(heading, ',') && is_heading(heading, ';') ? ';' : ',';
 }
 
 bool list_is_csv_heading(const char *line)
 {
-	return fields_least(line, separator_of(line));
-}
-
-bool list_is_no_csv(const char *text)
-{
-	const char *const heading = list_next_line(text);
-	const char separator = separator_of(heading);
-
-	if (fields_least(heading, separator) < 2)
-		return false;
-	for (text = heading; *(text = list_next_line(text + strcspn(text, "\n")));)
-		if (memchr(text, separator, strcspn(text, separator == ';' ? "#\n" : "#;\n")))
-			return false;
-	return true;
+	return is_heading(line, separator_of(line));
 }
 
 /* ---- rows ---- */

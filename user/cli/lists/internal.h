@@ -86,9 +86,6 @@ enum list_format list_range_format(const char *line);
 /* Whether the line names the columns of a CSV list. */
 bool list_is_csv_heading(const char *line);
 
-/* Whether the text, which starts with such a line, has no row with a second field, as each must. */
-bool list_is_no_csv(const char *text);
-
 /* The first line from here on that is neither empty nor a comment. */
 const char *list_next_line(const char *text);
 

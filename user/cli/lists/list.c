@@ -259,16 +259,18 @@ static enum list_format format_of(const char *line)
 	return list_is_csv_heading(line) ? LIST_CSV : list_range_format(line) ? list_range_format(line) : LIST_TEXT;
 }
 
-/* Whether the line that shows this format is only an odd one at the start of a text. */
-static bool is_odd(enum list_format format, const char *line, const char *start)
+/* Whether a line that shows this format could also be an odd one of a text. */
+static bool is_unsure(enum list_format format, const char *line)
 {
+	int end = 0;
+
 	line += strspn(line, " \t");
-	if (format == LIST_TEXT || format == LIST_P2P || format == LIST_DSHIELD ||
-	    !has_odd_start(start))
-		return false;
-	return format == LIST_CSV ?
-		       list_is_no_csv(start) :
-		       !strchr("#;", *line) && !(strchr("[{", *line) && strchr(line, '"'));
+	/* Behind its name, a set has a type or an element. */
+	if (format == LIST_IPSET && sscanf(line, "%*s %*s%n", &end) != EOF)
+		return !strpbrk(line + end, ".:0123456789");
+	if (format == LIST_JSON || (format == LIST_NFT && *line == '{'))
+		return !strchr(line, '"');
+	return format == LIST_IPTABLES && *line == '*';
 }
 
 int list_read(struct list_input *list)
@@ -293,7 +295,7 @@ int list_read(struct list_input *list)
 		/* The one line of JSON may be longer than the reader takes. */
 		if (got == -EMSGSIZE && strchr("{[", list->reader.line[0]))
 			list->format = format_of(list->reader.line) == LIST_NFT ? LIST_NFT : LIST_JSON;
-		if (got > 0 && is_odd(list->format, list->reader.line, text_behind_mark(start)))
+		if (got > 0 && is_unsure(list->format, list->reader.line) && has_odd_start(start))
 			list->format = LIST_TEXT;
 		/* An empty list has no format. */
 		if (!list->format)
