@@ -127,6 +127,9 @@ static int read_own_address(const struct nlmsghdr *message, void *own)
 	address = address_of(header->ifa_family == AF_INET ? FLOW_IPV4 : FLOW_IPV6, mnl_attr_get_payload(found));
 	address.length = header->ifa_prefixlen;
 	address.interface = header->ifa_index;
+	/* DHCPv6 gives single addresses, and router advertisements give prefixes. */
+	address.is_leased = !(header->ifa_flags & IFA_F_PERMANENT) &&
+			    (address.family == FLOW_IPV4 || address.length == 128);
 	if (host_is_loopback(&address) || !add_address(own, &address))
 		return MNL_CB_OK;
 	errno = ENOMEM;

@@ -88,6 +88,7 @@ struct host_address {
 	enum flow_family family;
 	union flow_addr bytes; /* the rest is 0 */
 	bool is_advertised;    /* for a gateway: its own router advertisements made the route */
+	bool is_leased;        /* for an address of this host: it ends if no DHCP server extends it */
 	bool is_default;       /* for a gateway: of a default route */
 	__u8 length;           /* of the prefix on the link of an address of this host */
 	unsigned int interface; /* index; for an address of this host */

@@ -630,7 +630,23 @@ bool guard_is_elsewhere(const struct rule *rule)
 	return !is_here;
 }
 
-/* DHCP (RFC 2131) and DHCPv6 (RFC 8415), from the server to the client. */
+static bool has_leases(enum flow_family family)
+{
+	struct host_addresses own = {};
+	bool is_one = false;
+
+	host_find_addresses(&own);
+	for (size_t i = 0; i < own.count; i++)
+		if (family == FLOW_NO_FAMILY || family == own.address[i].family)
+			is_one |= own.address[i].is_leased;
+	free(own.address);
+	return is_one;
+}
+
+/*
+ * DHCP (RFC 2131) and DHCPv6 (RFC 8415), from the server to the client. They are a mistake in any
+ * rule with such a port; in a rule for all of UDP, or with `state new`, only where they are needed.
+ */
 static bool is_about_leases(const struct rule *rule)
 {
 	const __be16 ports[][2] = { { htons(67), htons(68) }, { htons(547), htons(546) } };
@@ -639,8 +655,13 @@ static bool is_about_leases(const struct rule *rule)
 	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++)
 		is_one |= (!(rule->fields & RULE_SPORT) || rule->sport == ports[i][0]) &&
 			  (!(rule->fields & RULE_DPORT) || rule->dport == ports[i][1]);
-	return is_one && rule->port_kind == FLOW_PORTS && rule->fields & (RULE_SPORT | RULE_DPORT) &&
-	       (!(rule->fields & RULE_PROTO) || rule->proto == IPPROTO_UDP);
+	if (!is_one || (rule->fields & RULE_PROTO && rule->proto != IPPROTO_UDP))
+		return false;
+	if (rule->fields & (RULE_SPORT | RULE_DPORT))
+		return rule->port_kind == FLOW_PORTS;
+	if (rule->fields & RULE_DETAILS || !(rule->fields & (RULE_PROTO | RULE_NEW)))
+		return false;
+	return has_leases(rule->family);
 }
 
 const char *guard_special(const struct rule *rule)

@@ -1010,6 +1010,37 @@ TEST(test_special)
 	}
 }
 
+/* Without the answers of its DHCP server a host loses its address when the lease ends. */
+HOST_TEST(test_leases)
+{
+	static const struct {
+		const char *rule;
+		bool is_mistake;
+	} rows[] = {
+		{ "proto udp", true },
+		{ "state new", true },
+		{ "proto udp state new", true },
+		{ "proto tcp state new", false },
+		{ "proto tcp", false },
+		{ "proto udp src 203.0.113.7", false },
+		{ "proto udp action pass", false },
+		{ "proto udp length 1500", false },
+		{ "proto udp dport 53", false },
+	};
+
+	for (int is_leased = 0; is_leased < 2; is_leased++) {
+		do_ip(is_leased ? "address change 192.0.2.1/24 dev g0 valid_lft 3600 preferred_lft 3600" :
+				  "address add 192.0.2.1/24 dev g0");
+		for (size_t i = 0; i < COUNT(rows); i++) {
+			struct rule rule;
+
+			assert_int_equal(rule_parse(rows[i].rule, &rule, &(struct reason){}), 0);
+			if (!guard_special(&rule) == (is_leased && rows[i].is_mistake))
+				fail_msg("%s, leased %d", rows[i].rule, is_leased);
+		}
+	}
+}
+
 TEST(test_servers_of_files)
 {
 	static const struct {
