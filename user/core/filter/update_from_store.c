@@ -42,11 +42,17 @@ static int reconcile(struct filter *filter, struct store *store, struct table_di
 	 * that has looked for pass rules must not find a drop rule that is later.
 	 */
 	for (int is_later = 0; is_later < 2 && !error; is_later++) {
-		for (enum filter_part part = 0; part < FILTER_PARTS; part++)
+		const __u64 before = difference->added;
+
+		for (enum filter_part part = 0; part < FILTER_PARTS && !error; part++) {
 			if (tables[part].search)
-				table_add_missing(&tables[part], entries.part[part].entry, entries.part[part].count,
-						  is_later, difference);
-		if (difference->added)
+				error = table_add_missing(&tables[part], entries.part[part].entry,
+							  entries.part[part].count, is_later, difference);
+			error = error == -ENOSPC ? 0 : error;
+		}
+		if (error)
+			return reason_set(reason, error, "no memory to fill the table");
+		if (difference->added != before)
 			error = filter_wait_for_packets(filter, reason);
 	}
 	if (!error)
