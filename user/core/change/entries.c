@@ -60,7 +60,12 @@ int entries_hold(struct session *session, const struct rule_key *key, __s64 time
 
 		if (must_grow(session, filter, one))
 			filter_change_replace(filter, FILTER_TOO_SMALL);
-		else if (filter->way == FILTER_KEY_BY_KEY && keys > filter_slots(&filter->kernel))
+		else if (filter->way != FILTER_KEY_BY_KEY || keys <= filter_slots(&filter->kernel))
+			continue;
+		/* The undo of a change that waits goes key by key, and would lack the same room. */
+		else if (session->open_change->is_cleared && !session->confirm_ms)
+			filter_change_refill(filter);
+		else
 			return filter_full_reason(filter, keys, reason);
 	}
 	return any_table_takes_keys(session) && pending_keys_add(&session->open_change->keys, key, timeout_ms) ?

@@ -75,6 +75,7 @@ struct open_change {
 	struct pending_keys keys;             /* the added ones enter the tables when the change is allowed */
 	struct flow_was_blocked *was_blocked; /* for each flow of the guard */
 	bool was_void;                        /* change_find_void() */
+	bool is_cleared;                      /* in place; a refill is the way out if keys or kinds lack room */
 	__u64 steps;                          /* rules that the change has added or deleted so far */
 	struct shape_list shapes;             /* as committed */
 };

@@ -163,7 +163,8 @@ static int add_kind(struct session *session, struct kinds *kinds, const struct r
 	char text[RULE_TEXT_BYTES];
 
 	if (shape_list_add(&kinds->now, shape, 1) ||
-	    (kinds->now.must_plan && any_table_takes_keys(session) && !change_can_replace_all(session)))
+	    (kinds->now.must_plan && any_table_takes_keys(session) && !session->open_change->is_cleared &&
+	     !change_can_replace_all(session)))
 		return say_too_many_kinds(rule, reason);
 	if (store_has_earlier_pending(session->store) && shape_list_add(&kinds->undone, shape, 1))
 		return reason_set(reason, -E2BIG,
@@ -318,6 +319,7 @@ int change_clear(struct session *session, struct reason *reason)
 
 	if (!error)
 		error = store_clear(session->store);
+	session->open_change->is_cleared = !error && !is_refilled;
 	for (size_t i = 0; i < session->filters_count && is_refilled; i++)
 		filter_change_refill(&session->filters[i]);
 	return error ? reason_set(reason, error, "cannot delete: %s", reason_of_write(error)) : 0;

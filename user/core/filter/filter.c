@@ -327,7 +327,7 @@ __u64 filter_room(const struct kernel_filter *kernel)
 	return room.records + room.addresses;
 }
 
-bool filter_has_room(const struct filter *filter, struct filter_parts keys)
+static bool fit(const struct filter *filter, struct filter_parts keys, unsigned int percent)
 {
 	const struct table *table = filter->tables.part;
 
@@ -335,8 +335,18 @@ bool filter_has_room(const struct filter *filter, struct filter_parts keys)
 		keys.records += keys.addresses - keys.both;
 		keys.addresses = 0;
 	}
-	return keys.records <= table_slots(&table[FILTER_RECORDS]) * TABLE_LOAD_PERCENT / 100 &&
-	       keys.addresses <= table_slots(&table[FILTER_ADDRESSES]) * TABLE_LOAD_PERCENT / 100;
+	return keys.records <= table_slots(&table[FILTER_RECORDS]) * percent / 100 &&
+	       keys.addresses <= table_slots(&table[FILTER_ADDRESSES]) * percent / 100;
+}
+
+bool filter_has_room(const struct filter *filter, struct filter_parts keys)
+{
+	return fit(filter, keys, TABLE_LOAD_PERCENT);
+}
+
+bool filter_can_hold(const struct filter *filter, struct filter_parts keys)
+{
+	return fit(filter, keys, 100);
 }
 
 struct filter_parts filter_keys_with(const struct filter *filter, struct filter_parts more)

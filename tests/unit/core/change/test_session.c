@@ -547,6 +547,55 @@ TEST(test_notes_and_kinds)
 	session_close(&session);
 }
 
+/* As `restore` does: rules of many kinds, or else of many addresses, are all that there is. */
+static int restore(bool of_kinds, int first, int count, bool is_pending)
+{
+	static const char *const ends[] = { "", " dport 53 proto udp", " dport 80 proto tcp", " proto tcp sport 5" };
+	char text[64];
+	int error = change_begin(&session, &reason);
+
+	if (is_pending)
+		error = error ? error : do_line(&session, "pending", &reason);
+	error = error ? error : do_line(&session, "clear", &reason);
+	for (int i = first; i < first + count && !error; i++) {
+		const int length = 8 + i / 4;
+
+		if (of_kinds)
+			snprintf(text, sizeof(text), "add 10.%d.0.0/%d%s", 77 & (0xff00 >> (length < 16 ? length - 8 : 8)),
+				 length, ends[i % 4]);
+		else
+			snprintf(text, sizeof(text), "add 10.1.%d.%d", i >> 8, i & 255);
+		error = do_line(&session, text, &reason);
+	}
+	return change_end(&session, error, &reason);
+}
+
+/* A filter that is held gets a backup in place, even if kinds must be joined or there is no room for old and new keys. */
+TEST(test_restore_into_a_held_filter)
+{
+	for (int of_kinds = 0; of_kinds < 2; of_kinds++) {
+		load(false, true, 0, 1, 1);
+		if (of_kinds)
+			plain_change(LINES("more 20000")); /* the table grows */
+		memory.is_held = true;
+		open_session(&session);
+		reason.text[0] = '\0';
+		told(restore(of_kinds, 0, of_kinds ? 100 : 600, false), 0, "");
+		told(restore(of_kinds, 0, of_kinds ? 100 : 600, false), 0, "");
+		assert_int_equal(rules_of(session.store), of_kinds ? 100 : 600);
+		assert_true(drops(0, 0) == of_kinds);
+		if (!of_kinds) {
+			told(restore(false, 1000, 600, true), -ENOSPC, "table full");
+			told(restore(false, 1000, 600, false), 0, "");
+			assert_int_equal(session.filters[0].table.used, 600);
+			told(restore(false, 0, 1100, false), -ENOSPC, "table full");
+			assert_int_equal(rules_of(session.store), 600);
+			assert_int_equal(session.filters[0].table.used, 600);
+		}
+		session_close(&session);
+	}
+}
+
 TEST(test_settings)
 {
 	struct store_settings settings = store_settings_kept;
