@@ -33,7 +33,7 @@ enum command_status stats_by_rule(const struct invocation *invocation, enum stat
 /* Samples dropped packets for --interval, and prints who sent most of them. */
 enum command_status stats_by_source(const struct invocation *invocation);
 
-/* ---- flowspec_crowdsec.c: for lists and status ---- */
+/* ---- flows.c: for lists and status ---- */
 
 /* command_flows(): a report without its flows, for `lists --json`. command_list_flows() prints the flows themselves. */
 json_t *command_flows(const struct flow_report *report);

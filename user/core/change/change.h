@@ -6,7 +6,7 @@
  * Words: a filter runs on interfaces and has one table in use (filter/filter.h). A session is one
  * process that has the store and all filters of one name open for writing. A key makes one entry in
  * a table; most rules have one. The guard lists the flows that must stay unblocked
- * (host/protected_flows.h). A change is all from change_begin() to its end, and functions
+ * (host/host.h). A change is all from change_begin() to its end, and functions
  * change_...() are its steps. It is pending if it will be undone unless `confirm` comes in time. A
  * rule has ended when its timeout is over. The other words, as shape and generation, are in
  * include/abi.h.

@@ -178,8 +178,8 @@ static int set(struct session *session, struct change_equal *equal, const struct
 	if (error != -E2BIG || !equal->leaves_roomless)
 		return error;
 	change_leave_out(equal, *rule, &diff->added, reason);
-	/* The undo brings only what it would bring without this entry. */
-	return equal->is_added ? 0 : change_give_up(session, rule, &deleted, reason);
+	/* The undo of a pending change shall not bring it. */
+	return change_give_up(session, rule, &deleted, reason);
 }
 
 static int replace(struct session *session, struct change_equal *equal, struct reason *reason)

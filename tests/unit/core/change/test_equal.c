@@ -2,7 +2,6 @@
 /* A list is made equal to a set, as a whole or by entries, with no needless change, and others keep what they want. */
 #include "unit/lists_fixture.h"
 #include "change/change.h"
-#include "store/internal.h"
 
 #define RULES 60
 #define ROUNDS 60
@@ -131,56 +130,6 @@ TIME_TEST(test_random_sets)
 		assert_int_equal(store_clear(f->store), 0);
 		end(f);
 	}
-}
-
-/* Adds or deletes one rule by hand, as a change of its own. */
-static void change_one(struct fixture *f, const char *text, bool is_added, bool is_pending)
-{
-	struct session session = { .name = SESSION_NAME_DEFAULT, .store = f->store };
-	const struct rule rule = rule_of(text);
-	enum store_deleted deleted;
-	enum store_added added;
-
-	assert_int_equal(change_begin(&session, &f->reason), 0);
-	if (is_pending)
-		assert_int_equal(change_set_pending(&session, CLOCK_HOUR, &f->reason), 0);
-	assert_int_equal(is_added ? change_add(&session, &rule, &added, &f->reason) :
-				    change_give_up(&session, &rule, &deleted, &f->reason),
-			 0);
-	assert_int_equal(change_end(&session, 0, &f->reason), 0);
-}
-
-/* A new kind of rule needs another plan, and a filter that another tool holds cannot get one. */
-TIME_TEST(test_an_entry_without_room_keeps_what_the_undo_brings_back)
-{
-	static const char text[] = "proto udp dport 53";
-	struct kernel_attachment held = { .prog_id = 1, .root_id = 2 };
-	struct abi_config config = {};
-	struct filter filter = {
-		.kernel = { .config = &config, .attachments = &held, .attachments_count = 1 },
-	};
-	struct session session = {
-		.name = SESSION_NAME_DEFAULT, .store = f->store, .filters = &filter, .filters_count = 1
-	};
-	struct rule_set wanted = {};
-	struct change_equal equal = { .wanted = &wanted, .is_entries = true, .is_added = true, .leaves_roomless = true };
-	struct rule rule = rule_of(text);
-	struct store_info info;
-
-	change_one(f, text, true, false);
-	change_one(f, text, false, true);
-	assert_int_equal(store_info(f->store, &info), 0);
-	config.generation = info.generation;
-	assert_int_equal(rule_set_add(&wanted, &rule), 0);
-	assert_int_equal(change_begin(&session, &f->reason), 0);
-	f->store->shapes.must_plan = true;
-	assert_int_equal(change_make_equal(&session, &equal, &f->reason), 0);
-	assert_int_equal(equal.left_out.count, 1);
-	assert_int_equal(store_get_undone(f->store, &rule), 0);
-	session.filters_count = 0;
-	change_abort(&session);
-	change_equal_close(&equal);
-	rule_set_close(&wanted);
 }
 
 TEST_MAIN(seed, NULL)
