@@ -21,7 +21,7 @@ run_bench() {
 	shift
 	assert_status 0 env BENCH_QUICK=once BENCH_JSON="$STATE/figures" "$BENCHES/$bench" "$@"
 	[ -s "$STATE/figures" ] || fail "no figures of $bench"
-	assert_equal 0 "$(grep -Evc "^[{]\"bench\": \"[a-z ]*\", .*\"median\": [1-9][0-9.]*[,}]" "$STATE/figures")" \
+	assert_equal 0 "$(grep -Evc "^[{]\"bench\": \"[a-z ]*\", .*\"median\": -?[0-9][0-9.]*[,}]" "$STATE/figures")" \
 		"lines without a figure of $bench"
 }
 

@@ -188,7 +188,7 @@ static int read_list(struct backup *backup, char *text, struct reason *reason)
 	__s64 *const second[MOMENTS] = { &list->imported_s, &feed->tried_s,      &feed->fetched_s,
 					 &feed->next_s,     &feed->wait_until_s, &feed->imported_s };
 	const char *name = strsep(&text, " ");
-	json_int_t failures = 0, left_out = 0, rules = 0, config = 0;
+	json_int_t failures = 0, left_out = 0, rules = 0, config = 0, stale_s = 0;
 	json_error_t wrong = {};
 	bool is_sound = true;
 	int is_edited = 0;
@@ -200,8 +200,8 @@ static int read_list(struct backup *backup, char *text, struct reason *reason)
 	backup->lists_count++;
 	row = json_loads(text ? text : "", JSON_REJECT_DUPLICATES, &wrong);
 	if (!row ||
-	    json_unpack_ex(row, &wrong, JSON_STRICT, "{s:s, s:s, s?b, s?:" FEED_FORMAT "}", "imported",
-			   &moment[0], "source", &source, "edited", &is_edited, "feed", "tried",
+	    json_unpack_ex(row, &wrong, JSON_STRICT, "{s:s, s:s, s?b, s?I, s?:" FEED_FORMAT "}", "imported",
+			   &moment[0], "source", &source, "edited", &is_edited, "stale_s", &stale_s, "feed", "tried",
 			   &moment[1], "fetched", &moment[2], "next", &moment[3], "wait_until",
 			   &moment[4], "imported", &moment[5],
 			   "rules", &rules, "config", &config, "failures", &failures, "left_out", &left_out, "etag",
@@ -216,6 +216,8 @@ static int read_list(struct backup *backup, char *text, struct reason *reason)
 		    take_text(feed->modified, sizeof(feed->modified), modified) &&
 		    take_text(feed->why, sizeof(feed->why), why) && store_feed_is_sound(feed);
 	list->is_edited = is_edited;
+	is_sound &= stale_s >= 0 && stale_s <= UINT32_MAX;
+	list->stale_s = stale_s;
 	feed->rules = rules;
 	feed->config = config;
 	feed->failures = failures;
