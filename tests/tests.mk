@@ -69,7 +69,7 @@ $(BUILD)/tests/unit/core/change/test_readers.o: private USER_CFLAGS += -fsanitiz
 $(BUILD)/tests/unit/core/change/test_readers: private LDFLAGS += -nodefaultlibs -lc -lgcc
 endif
 $(BUILD)/tests/unit/core/change/test_watchdog: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,fork setsid dup2 close_range sigaction \
-	clock_nanosleep clock_pause waiting_be_called syslog __syslog_chk _exit posix_spawnp waitpid)
+	clock_nanosleep clock_pause waiting_be_called syslog __syslog_chk _exit)
 $(BUILD)/tests/unit/core/change/test_failures: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc)
 $(BUILD)/tests/unit/core/library/test_library_in_memory: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,store_lists store_get store_each \
 	store_info store_settings store_shapes store_list_delete query_decide rule_set_add guard_open change_check_guard timerfd_create \

@@ -62,7 +62,8 @@ static void note_interface(struct up *up, const char *interface, const char *mod
 	json_array_foreach(up->interfaces, i, earlier) {
 		if (!json_equal(json_object_get(earlier, "interface"), json_object_get(row, "interface")))
 			continue;
-		if (!strcmp(done, "runs already")) {
+		if (!strcmp(done, "runs already") &&
+		    strcmp(json_string_value(json_object_get(earlier, "filter")), "not loaded")) {
 			json_decref(row);
 			return;
 		}

@@ -99,7 +99,7 @@ static int prepare_filter(const struct session *session, struct filter *filter, 
 	if (filter->way == FILTER_REFILL && slots != filter_slots(&filter->kernel))
 		filter_change_replace(filter, FILTER_TOO_SMALL);
 	/* After the commit it would be too late to refuse. */
-	if (filter->way == FILTER_REFILL && !filter_can_hold(filter, keys))
+	if (filter->way == FILTER_REFILL && !filter_has_room(filter, keys))
 		return filter_full_reason(filter, keys.records + keys.addresses, reason);
 	return filter->way == FILTER_REPLACE ? filter_build_successor(filter, session->store, NULL, slots, reason) : 0;
 }

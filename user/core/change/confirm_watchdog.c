@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -14,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/privileges.h"
 #include "base/waiting.h"
 
 /*
@@ -38,41 +35,10 @@ static int open_store(const struct watchdog *watchdog, enum store_mode mode, str
 	return session_open_store(watchdog->state, watchdog->name, mode, store, &ignored);
 }
 
-/* Where this program was when the process began, if it is the tool; else a name for PATH. */
-static char tool[PATH_MAX];
-
-static void note_tool(void)
-{
-	const ssize_t length = readlink("/proc/self/exe", tool, sizeof(tool) - 1);
-	const char *slash = length > 0 ? strrchr(tool, '/') : NULL;
-
-	if (!slash || strcmp(slash, "/xdp-cuckoo"))
-		strcpy(tool, "xdp-cuckoo");
-}
-
+/* A newer version has taken the filter over, or the store. Its session_close() has started a process that undoes changes. */
 static bool is_upgraded(int error)
 {
 	return error == -EPROTO || error == -EPROTONOSUPPORT;
-}
-
-/*
- * After an upgrade, only the tool that is installed now can change filter and store. 0; -EPROTO: it
- * did not.
- */
-static int run_installed(const struct watchdog *watchdog, const char *command, const char *operand)
-{
-	const char *state = watchdog->state ? watchdog->state : SESSION_STATE_DEFAULT;
-	const char *const words[] = { "xdp-cuckoo",   "--state", state,	  "--name",
-				      watchdog->name, command,	 operand, NULL };
-	int status = -1;
-	pid_t child;
-
-	privileges_pass_on();
-	if (posix_spawnp(&child, tool, NULL, NULL, (char *const *)words, environ))
-		return -EPROTO;
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	return status ? -EPROTO : 0;
 }
 
 static int undo_change(const struct watchdog *watchdog)
@@ -83,7 +49,7 @@ static int undo_change(const struct watchdog *watchdog)
 	int error = session_open(&session, watchdog->state, watchdog->name, &ignored);
 
 	if (error)
-		return is_upgraded(error) ? run_installed(watchdog, "expire", NULL) : error;
+		return error;
 	error = store_pending(session.store, &pending);
 	if (!error && pending.id == watchdog->pending_id)
 		error = change_undo(&session, &ignored);
@@ -161,8 +127,8 @@ static int undo_load(const struct watchdog *watchdog)
 
 	/*
 	 * Monitor-only holds for all interfaces of the filter. It ends before take_off(): if this fails, status still says
-	 * that nobody has confirmed. On a read-only file system, or without the tool of the version that
-	 * took over, it cannot end: a filter that continues passes everything till then.
+	 * that nobody has confirmed. On a read-only file system, or after an upgrade, it cannot end here: a filter that
+	 * continues passes everything till then.
 	 */
 	if (watchdog->sets_monitor_only) {
 		error = session_open(&session, watchdog->state, watchdog->name, &ignored);
@@ -172,10 +138,8 @@ static int undo_load(const struct watchdog *watchdog)
 		if (is_waiting)
 			error = change_set_monitor_only(&session, false, &ignored);
 		session_close(&session);
-		if (is_upgraded(error))
-			error = is_off || is_load_waiting(watchdog) ?
-					run_installed(watchdog, "monitor-only", "off") :
-					0;
+		if (is_upgraded(error) && !is_off && !is_load_waiting(watchdog))
+			error = 0;
 	}
 	is_kept = error == -EROFS || is_upgraded(error);
 	if (error && !is_kept)
@@ -235,7 +199,6 @@ __attribute__((noreturn)) static void run(const struct watchdog *watchdog)
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		sigaction(signals[i], &ignore, NULL);
-	note_tool();
 	watchdog_wanted = NULL;
 	if (null < 0 || setsid() < 0)
 		_exit(errno);

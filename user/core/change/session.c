@@ -274,8 +274,8 @@ static int check_home(struct session *session, enum store_mode mode, const char 
 		      const struct kernel_filter *filters, size_t count, struct reason *reason)
 {
 	const enum store_home home = store_home(session->store);
-	const int tries = home == STORE_HOME_HERE ? UNLOADED_TRIES : mode == STORE_TRY ? 0 : LEAVING_TRIES;
 	bool is_in_use = false, is_whole = true;
+	int tries = mode == STORE_TRY ? 0 : LEAVING_TRIES;
 	struct store_info info;
 	int error = store_unread_reason(store_info(session->store, &info), reason);
 
@@ -288,6 +288,8 @@ static int check_home(struct session *session, enum store_mode mode, const char 
 	if (error || (home == STORE_HOME_HERE &&
 		      ((is_in_use && is_whole) || mode == STORE_TRY || *session->not_reached.text)))
 		return error;
+	if (home == STORE_HOME_HERE)
+		tries = is_in_use ? 0 : UNLOADED_TRIES;
 	for (int i = 0; home != STORE_HOME_NEW && kernel_runs_elsewhere(info.id, filters, count); i++) {
 		/* Somebody may hold a program that runs no more, so this only warns. */
 		if (i == tries && home == STORE_HOME_HERE) {

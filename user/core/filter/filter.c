@@ -344,11 +344,6 @@ bool filter_has_room(const struct filter *filter, struct filter_parts keys)
 	return fit(filter, keys, TABLE_LOAD_PERCENT);
 }
 
-bool filter_can_hold(const struct filter *filter, struct filter_parts keys)
-{
-	return fit(filter, keys, 100);
-}
-
 struct filter_parts filter_keys_with(const struct filter *filter, struct filter_parts more)
 {
 	return (struct filter_parts){ .records = filter->table.used + more.records,

@@ -175,8 +175,8 @@ int filter_refill(struct filter *filter, struct store *store, struct reason *rea
  */
 __u64 filter_slots_to_grow_to(const struct filter *filter, struct filter_parts keys);
 
-/* Whether so many keys fit into all slots of the table. */
-bool filter_can_hold(const struct filter *filter, struct filter_parts keys);
+/* Whether so many keys fit into the table: up to the load that the engine reaches. */
+bool filter_has_room(const struct filter *filter, struct filter_parts keys);
 
 /* The keys that the table has, with `more`. */
 struct filter_parts filter_keys_with(const struct filter *filter, struct filter_parts more);

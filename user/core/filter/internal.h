@@ -120,9 +120,6 @@ void filter_settle(struct abi_config *config, const struct abi_config *old);
 /* The slots for which the maps have room, in all tables together. */
 __u64 filter_all_slots(const struct kernel_filter *kernel);
 
-/* Whether so many keys fit into the table. */
-bool filter_has_room(const struct filter *filter, struct filter_parts keys);
-
 /* The slots of a filter's active table; those for which the maps have room, in each table. */
 struct filter_parts filter_slots_of_parts(const struct kernel_filter *kernel);
 struct filter_parts filter_room_of_parts(const struct kernel_filter *kernel);
