@@ -18,7 +18,7 @@
  */
 #define BUILD_TRIES 4
 
-/* Of each old slot: see struct filter_entries. */
+/* Of each old slot: see struct filter_heirs. */
 #define HEIR_BYTES (sizeof(__u32) + sizeof(struct abi_counter))
 
 /* ---- from the store to a table ---- */
