@@ -36,7 +36,6 @@ class Model:
         self.table = None  # how it is loaded: "exact", "uncounted", "compact", or not
         self.undone = None  # what there would be without the change that waits to be confirmed; None: no change waits
         self.now = self  # of a command, what it finds: whether it does anything is decided there, also for `undone`
-        self.made = set()  # the lists that the change that waits has made, and no later import
         self.saved = None  # by the last backup
         self.fleet, self.fleet_at = [], None  # the log of the fleet's list, and how far this host has read it
         self.passed = lambda end: False
@@ -45,15 +44,14 @@ class Model:
         new = Model()
         new.__dict__.update(self.__dict__)
         new.rules = {rule: entry.copy() for rule, entry in self.rules.items()}
-        new.lists, new.made, new.policy, new.fleet = set(self.lists), set(self.made), dict(self.policy), list(self.fleet)
+        new.lists, new.policy, new.fleet = set(self.lists), dict(self.policy), list(self.fleet)
         new.undone, new.now = self.undone and self.undone.copy(), new
         return new
 
     def undo(self):
-        """The change that waited was not confirmed. A list that it has made stays if it has rules by now."""
+        """The change that waited was not confirmed. A list that it has made stays if a later change has made it, too."""
         if self.undone:
             self.__dict__.update(self.undone.__dict__, undone=None, now=self)
-            self.lists -= {name for name in self.made if not self.of(name)}
 
     def has_ended(self, entry):
         return not entry.good and self.passed(entry.end)
@@ -123,7 +121,6 @@ class Model:
         """What an import of the lines (rule, timeout, comment) does; how many rules are added, of the list before."""
         if owner != HAND:
             self.lists.add(owner)
-            self.made.discard(owner)
         wanted = {line[0] for line in lines}
         if replace:
             for rule in list(self.rules):
@@ -146,7 +143,6 @@ class Model:
         for rule in self.of(name):
             self.give_up(name, rule)
         self.lists.discard(name)
-        self.made.discard(name)
         if name == FLEET:
             self.fleet_at = None
 

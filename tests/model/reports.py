@@ -97,7 +97,7 @@ def restore(course):
         for entry in model.rules.values():
             entry.end = entry.end and (entry.end[0] - 1, entry.end[1] + 1)  # a backup has whole seconds
         model.lists, model.policy, model.monitor_only = saved.lists, saved.policy, saved.monitor_only
-        model.fleet_at, model.made = saved.fleet_at, set()
+        model.fleet_at = saved.fleet_at
         return 0
     return to_confirm(Step(["restore", "{dir}/backup", "--force"], apply), wants_pending(course))
 

@@ -59,7 +59,7 @@ def to_confirm(step, seconds):
             model.__dict__.update(undone.__dict__, now=model)
             return (status, 5) if status else 5
         if status == 0:
-            undone.made, model.undone = model.lists - undone.lists, undone
+            model.undone = undone
         return status
 
     def check_unless_refused(model, seen):
