@@ -1096,6 +1096,12 @@ test_access_is_limited() {
 	wait_level
 	dropped 192.0.2.1 || fail "the packet is not dropped: $(cat "$STATE/follow.log")"
 	assert_equal level "$(redis HGET xc:default:host:h1 state)" "the host's status"
+	case_begin "abort says what it may not see, and aborts"
+	assert_status 0 published add 192.0.2.5 --stage
+	redis ACL SETUSER feed resetkeys '%R~xc:default:meta' '~xc:default:L:bad*' >/dev/null
+	assert_status 0 in_tx "$TOOL" --state "$STATE/publisher" publish --config "$STATE/publisher.conf" abort bad
+	assert_error 'staged the deletion .* was not seen.*NOPERM'
+	assert_equal 0 "$(redis HGET xc:default:L:bad.next:meta rules)" "staged rules"
 	case_begin "a host cannot publish"
 	assert_status 3 publish add 192.0.2.2 --list bad
 	assert_error 'NOPERM'

@@ -402,6 +402,23 @@ test_what_ipset_does_not_hold_is_named() {
 	assert_output '^not whole: +2$'
 }
 
+# Whoever looks later sees that lines of a file were no rules.
+test_bad_lines_of_a_file_are_seen() {
+	printf '192.0.2.1\nx\ny\n' >"$STATE/bad"
+	assert_status 2 xc import "$STATE/bad" --list office
+	assert_shows '^left out: +office: 2$' xc status
+	assert_shows '^ +"left_out": 2$' xc status --json
+	assert_shows '^ +"left_out": 2,?$' xc lists --json
+	assert_shows "office .* bad lines: 2; $STATE/bad" xc lists
+	assert_shows '^xdp_cuckoo_list_left_out\{name="default",list="office"\} 2$' xc metrics
+	assert_status 0 xc add 192.0.2.9 --list office
+	! grep -q URL "$STATE/err" || fail "a list by file is told to come from a URL"
+	echo 192.0.2.1 >"$STATE/bad"
+	assert_status 0 xc import "$STATE/bad" --list office --replace --confirm 1m
+	assert_shows '^xdp_cuckoo_list_left_out\{name="default",list="office"\} 0$' xc metrics
+	! xc status | grep -q 'left out' || fail "bad lines of an earlier import"
+}
+
 # --- the real tools
 
 test_through_ipset() {

@@ -382,7 +382,7 @@ test_wrong_usage() {
 		'prefix=33': must be|--by prefix=33
 		'prefix=24,129': must be|--by prefix=24,129
 		'prefix=': must be|--by prefix=
-		'prefix=24x': must be|--by prefix=24x
+		'prefix=24x': must be prefix, or the bits .* prefix=16,32$|--by prefix=24x
 		'prefix=024': must be|--by prefix=024
 		'prefix= 24': must be|--by 'prefix= 24'
 		'prefix=24,048': must be|--by prefix=24,048

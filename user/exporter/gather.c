@@ -82,6 +82,8 @@
 	    "Lines of GoBGP that `flowspec` could not read since it started.") \
 	ROW(LIST_FAILURES, "xdp_cuckoo_list_failed_fetches", \
 	    "Fetches of a list by URL that failed since the last that succeeded.") \
+	ROW(LIST_LEFT_OUT, "xdp_cuckoo_list_left_out", \
+	    "Bad lines of the last import of a list, and rules that would lock this host out.") \
 	ROW(LIST_FETCHED, "xdp_cuckoo_list_fetch_timestamp_seconds", \
 	    "When a list by URL was last fetched: seconds since 1970.") \
 	ROW(LIST_NOT_FED, "xdp_cuckoo_list_not_fed", \
@@ -387,6 +389,8 @@ static void add_list(const struct gathering *all, json_t *labels, const struct s
 		add_flows(all, labels, flows);
 	if (list->stale_s)
 		sample(all, LIST_NOT_FED, labels, store_list_silent_s(list, feed) != 0);
+	if (list->imported_s && source.kind == STORE_SOURCE_OTHER)
+		sample(all, LIST_LEFT_OUT, labels, store_list_left_out(list, feed));
 	if (feed->config)
 		sample(all, LIST_FAILURES, labels, feed->failures);
 	if (feed->fetched_s)

@@ -249,6 +249,10 @@ static bool unstage_deletion(struct publishing *publishing)
 	int error = connection_ask(connection, &staged, &reason, "HGET xc:%s:accept stage:%s",
 				   fleet, list);
 
+	if (error == -EREMOTEIO)
+		output_warning("whether an older version has staged the deletion of the list '%s' was not seen, and such a "
+			       "deletion stays: %s",
+			       list, reason.text);
 	if (!error && !codec_text(staged))
 		return false;
 	if (!error)

@@ -346,10 +346,11 @@ static json_t *list_row(const struct lists_view *view, size_t i)
 						 feed->fetched_s ? output_time(feed->fetched_s, -1) : json_null(),
 						 "failed_fetch", *feed->why ? output_string(feed->why) : json_null()));
 	if (view->feeds.is_any && output_is_json())
-		json_object_update_new(row, json_pack("{s:o, s:I, s:I}", "next_fetch",
+		json_object_update_new(row, json_pack("{s:o, s:I}", "next_fetch",
 						      feed->next_s ? output_time(feed->next_s, -1) : json_null(),
-						      "failed_fetches", (json_int_t)feed->failures, "left_out",
-						      (json_int_t)feed->left_out));
+						      "failed_fetches", (json_int_t)feed->failures));
+	if (output_is_json())
+		json_object_set_new(row, "left_out", json_integer(store_list_left_out(list, feed)));
 	if (view->is_late && output_is_json())
 		json_object_set_new(row, "not_confirmed_in_time", json_true());
 	if (output_is_json() && !flow_report_read(view->dir, list, feed, &report, NULL) && report.second)

@@ -242,7 +242,12 @@ static enum command_status read_by(const struct invocation *invocation, enum sta
 			return STATUS_DONE;
 	if (!stats_prefix_parse(text, prefix))
 		return STATUS_DONE;
-	return command_fail_choices("--by", text, "interface|cpu|source|rule|list|prefix|prefix=1-32,1-128");
+	if (!strncmp(text, "prefix", 6))
+		return command_fail(STATUS_USAGE,
+				    "--by '%s': must be prefix, or the bits of IPv4 (1 to 32) and of IPv6 (1 to 128): "
+				    "prefix=16,32",
+				    text);
+	return command_fail_choices("--by", text, "interface|cpu|source|rule|list|prefix");
 }
 
 static enum command_status run_once(const struct invocation *invocation, enum stats_by by)

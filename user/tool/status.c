@@ -171,7 +171,7 @@ struct stored {
 static json_t *store_status(const struct invocation *invocation, const struct stored *stored)
 {
 	json_t *kinds = json_array(), *not_fed = json_array(), *failed = json_array();
-	json_t *flows = json_array(), *down = json_array();
+	json_t *flows = json_array(), *down = json_array(), *left_out = json_array();
 	char text[COMMAND_NOT_FED_BYTES], why[ABI_NAME_BYTES + 2 + STORE_WHY_BYTES];
 	const struct store_pending *pending = &stored->pending;
 	json_t *status = json_pack("{s:s, s:I, s:I, s:I, s:b, s:o, s:o}", "name", invocation->name, "rules",
@@ -193,7 +193,13 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
 		const struct store_list *list = &stored->lists.list[i];
 		const struct store_feed *feed = &stored->feeds.feed[i];
+		const json_int_t bad = store_list_left_out(list, feed);
 
+		if (bad)
+			json_array_append_new(left_out, !output_is_json() ?
+								json_sprintf("%s: %lld", list->name, bad) :
+								json_pack("{s:s, s:I}", "list", list->name, "left_out",
+									  bad));
 		if (command_not_fed(list, feed, text) && output_is_json())
 			json_array_append_new(not_fed, command_not_fed_values(list, feed));
 		else if (command_not_fed(list, feed, text))
@@ -208,8 +214,8 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 									    "failures", (json_int_t)feed->failures,
 									    "why", output_string(feed->why)));
 	}
-	json_object_update_new(status, json_pack("{s:o, s:o, s:o, s:o}", "not_fed", not_fed, "failed_fetches", failed,
-						 "flows", flows, "sessions_down", down));
+	json_object_update_new(status, json_pack("{s:o, s:o, s:o, s:o, s:o}", "not_fed", not_fed, "failed_fetches",
+						 failed, "left_out", left_out, "flows", flows, "sessions_down", down));
 	if (*stored->voided.text)
 		json_object_set_new(status, "voided", output_string(stored->voided.text));
 	if (pending->id)
@@ -304,7 +310,8 @@ static void add_brief_filters(json_t *lines, const json_t *running, const char *
 /* What --verbose shows in full. Takes `status`. */
 static json_t *brief(json_t *status)
 {
-	static const char *const copied[] = { "not_seen", "voided", "not_fed", "failed_fetches", "flows", "sessions_down" };
+	static const char *const copied[] = { "not_seen", "voided", "not_fed",      "failed_fetches",
+					      "left_out", "flows",  "sessions_down" };
 	const json_t *running = json_object_get(status, "running");
 	const char *name = text_of(status, "name");
 	json_t *lines = json_pack("{s:s}", "name", name);

@@ -207,24 +207,28 @@ static void leave_others(struct up *up, const struct kernel_filter *kernel)
 	}
 }
 
-/* While `up` waited, interfaces may have been made anew, and the filter may have been taken off. */
-static void forget_lost(struct kernel_filter *kernel)
+/*
+ * While `up` waited, interfaces may have been made anew, the filter may have been taken off, and libxdp may have put another
+ * dispatcher before it.
+ */
+static void look_again(struct kernel_filter *kernel)
 {
-	FREED struct interface *interfaces = NULL;
-	size_t count, kept = 0;
+	struct kernel_filter *now = NULL;
+	struct reason ignored;
+	size_t count = 0;
 
-	if (interfaces_list(&interfaces, &count))
-		return;
-	for (size_t i = 0; i < kernel->attachments_count; i++) {
-		const struct kernel_attachment attachment = kernel->attachments[i];
-		const struct interface *now = interfaces, *end = interfaces + count;
+	if (!kernel_find_filters((struct kernel_wish){ .must_see = kernel->config->name }, &now, &count, &ignored))
+		kernel->attachments_count = 0;
+	for (size_t i = 0; i < count && !kernel->attachments_count; i++) {
+		struct kernel_attachment *const before = kernel->attachments;
 
-		while (now < end && now->index != attachment.ifindex)
-			now++;
-		if (now < end && now->prog_id[attachment.mode] == attachment.root_id)
-			kernel->attachments[kept++] = attachment;
+		if (now[i].map[KERNEL_CONFIG].id != kernel->map[KERNEL_CONFIG].id)
+			continue;
+		kernel->attachments = now[i].attachments;
+		kernel->attachments_count = now[i].attachments_count;
+		now[i].attachments = before;
 	}
-	kernel->attachments_count = kept;
+	kernel_filters_free(now, count);
 }
 
 static void bring_interfaces(struct up *up)
@@ -390,7 +394,7 @@ static int bring_up(struct up *up, struct reason *reason)
 	if (!up->is_kept)
 		return bring_all(up, reason);
 	for (size_t i = 0; i < up->session.filters_count; i++)
-		forget_lost(&up->session.filters[i].kernel);
+		look_again(&up->session.filters[i].kernel);
 	bring_interfaces(up);
 	return 0;
 }

@@ -344,12 +344,12 @@ static int check_lists(struct session *session, struct reason *reason)
 	return 0;
 }
 
-/* The list owns the rules that are added. Its source names as many files as fit. */
+/* The list owns the rules that are added. Its source has the number of bad lines, and names as many files as fit. */
 static int open_list(const struct import *import, struct session *session, struct reason *reason)
 {
 	const struct import_options *options = import->options;
 	char source[STORE_SOURCE_BYTES];
-	size_t used = 0, i = 0;
+	size_t used = import->bad ? sprintf(source, STORE_BAD_LINES, (unsigned long long)import->bad) : 0, i = 0;
 
 	for (; i < import->paths_count && used + strlen(import->paths[i]) + sizeof(" ...") < sizeof(source); i++)
 		used += sprintf(source + used, "%s%s", i ? " " : "", import->paths[i]);

@@ -450,6 +450,14 @@ bool store_feed_is_sound(const struct store_feed *feed)
 	       text_is_safe(feed->why, sizeof(feed->why));
 }
 
+__u64 store_list_left_out(const struct store_list *list, const struct store_feed *feed)
+{
+	unsigned long long bad = 0;
+
+	sscanf(list->source, STORE_BAD_LINES, &bad);
+	return bad ? bad : feed->left_out;
+}
+
 __s64 store_list_silent_s(const struct store_list *list, const struct store_feed *feed)
 {
 	const __s64 last_s = feed->fetched_s > list->imported_s ? feed->fetched_s : list->imported_s;

@@ -43,6 +43,8 @@
  * no room; `follow` the fleet, its broker, how far this host has read, and the rules that it left out. STORE_SOURCE_OTHER: plain
  * text.
  */
+#define STORE_BAD_LINES "bad lines: %llu; " /* begins the source of a list by file that had some */
+
 struct store_source {
 	enum { STORE_SOURCE_OTHER, STORE_SOURCE_FLOWSPEC, STORE_SOURCE_CROWDSEC, STORE_SOURCE_FLEET } kind;
 	unsigned long long flows, refused, unreadable, left_out;
@@ -263,6 +265,9 @@ struct store_addition {
 
 int store_addition(struct store *store, const struct rule *rule, struct store_addition *addition);
 int store_addition_put(struct store *store, const struct rule *rule, const struct store_addition *addition);
+
+/* Lines that the last import of a list left out as bad; of a list by URL also rules that would lock this host out. */
+__u64 store_list_left_out(const struct store_list *list, const struct store_feed *feed);
 
 /* How long the source of a list has been silent, if that is longer than stale_s; since 1970: always. 0: it is not. */
 __s64 store_list_silent_s(const struct store_list *list, const struct store_feed *feed);
