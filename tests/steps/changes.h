@@ -486,19 +486,22 @@ static void plain_change(const char *const *lines, size_t count)
 }
 
 /*
- * A change that reaches no filter, as after a lack of memory. Pass rules stay: where it is repaired in place, nothing tells
- * which keys are theirs.
+ * A change that reaches no filter, as after a lack of memory. Pass rules stay if a filter is compact: where it is repaired in
+ * place, nothing tells which keys are theirs, and none of them can end.
  */
 static inline void change_behind(uint64_t seed)
 {
 	char text[4][128];
 	const char *lines[COUNT(text)];
+	bool is_exact = true;
 
+	for (size_t i = 0; i < memory.filters_count; i++)
+		is_exact &= memory.filters[i].filter.options.is_exact;
 	for (size_t i = 0; i < COUNT(text); i++) {
 		const char *rule = rules[random_below(&seed, COUNT(rules))];
 
 		snprintf(text[i], sizeof(text[i]), "%s %s",
-			 random_below(&seed, 2) || strstr(rule, "pass") ? "add" : "del", rule);
+			 random_below(&seed, 2) || (!is_exact && strstr(rule, "pass")) ? "add" : "del", rule);
 		lines[i] = text[i];
 	}
 	memory.is_hidden = true;

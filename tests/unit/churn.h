@@ -464,4 +464,23 @@ static inline struct churn_result churn_run(struct churn *churn, void (*change)(
 	return churn->result;
 }
 
+/* Makes the table hold exactly these entries, all with the turn 0. */
+static inline int table_reconcile(struct table *table, struct table_entry *entries, size_t count,
+				  struct table_difference *difference)
+{
+	struct table_claims claims;
+	int error;
+
+	*difference = (struct table_difference){};
+	error = table_claim(table, entries, count, 0, &claims, &difference->retimed);
+	if (!error) {
+		difference->removed = claims.others;
+		difference->kept = count - claims.missing;
+		table_remove_others(table, &claims);
+		error = table_add_missing(table, entries, count, 0, difference);
+	}
+	table_claims_close(&claims);
+	return error;
+}
+
 #endif

@@ -105,6 +105,11 @@ struct filter_successor {
  */
 int filter_sync_rates(struct filter *filter, struct store *store, bool keeps, struct reason *reason);
 
+/* ---- publish_shapes.c ---- */
+
+/* Whether packets look for pass rules. */
+bool filter_publishes_pass(const struct filter *filter);
+
 /* ---- run_state.c ---- */
 
 /*

@@ -25,6 +25,13 @@ void filter_read_published(struct filter *filter)
 	}
 }
 
+bool filter_publishes_pass(const struct filter *filter)
+{
+	const struct abi_table *table = filter_abi_table(filter);
+
+	return abi_shapes(table, FLOW_IPV4)->passing || abi_shapes(table, FLOW_IPV6)->passing;
+}
+
 int filter_assign_hint(struct filter *filter, const struct rule_shape *shape, __u64 *hint)
 {
 	struct filter_shapes *shapes = &filter->shapes[shape->family];
@@ -150,15 +157,21 @@ int filter_check_shapes(struct filter *filter, struct store *store, struct reaso
 	return error ? error : list_all(filter, store, &shapes, false, wanted, reason);
 }
 
+/* A rate has its place before packets find its shape, and as long as they do. */
 int filter_publish_shapes(struct filter *filter, struct store *store, bool keeps, struct reason *reason)
 {
 	struct abi_shape_list wanted[FLOW_FAMILIES];
 	struct shape_list shapes;
 	int error = store_unread_reason(store_shapes(store, &shapes), reason);
 
-	if (!error)
-		error = filter_sync_rates(filter, store, keeps, reason);
+	if (!error && !filter->shares_maps)
+		error = filter_sync_rates(filter, store, true, reason);
+	/* What a process that died has left takes the room. */
+	if (error == -ENOSPC && !keeps)
+		error = filter_sync_rates(filter, store, false, reason);
 	if (!error)
 		error = list_all(filter, store, &shapes, keeps, wanted, reason);
-	return error ? error : publish_all(filter, wanted, reason);
+	if (!error)
+		error = publish_all(filter, wanted, reason);
+	return error || keeps ? error : filter_sync_rates(filter, store, false, reason);
 }

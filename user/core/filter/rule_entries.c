@@ -271,7 +271,7 @@ static int collect_key(const struct rule_key *key, bool is_shared, void *context
 	collected->entry[collected->count++] =
 		(struct table_entry){ .key = filter_hash(filter_abi_table(filter), key, part),
 				      .end = filter_end(filter, tick),
-				      .is_later = key->shape.action != RULE_PASS };
+				      .turn = key->shape.action != RULE_PASS };
 	hints_mark(entries->hints, key, hint);
 	/* No packet reads these hints yet: either the table is being built, or the hints are a copy. */
 	if (!tick)

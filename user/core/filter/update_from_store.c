@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Makes a filter equal to its store: sets it up if it is new, repairs it if it differs, and gives it a larger table if
- * the rules do not fit. It differs if its generation (include/abi.h) is not that of the store.
+ * the rules do not fit. It differs if its generation (include/abi.h) is not that of the store. Decides which way is
+ * taken; the ways themselves are in fill_in_place.c and new_table.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,102 +10,6 @@
 
 #include "base/memory.h"
 #include "filter/internal.h"
-
-/*
- * Makes the table equal to the store in place. The wanted hints are collected separately. The hints in use
- * get the bits of new entries before these are in the table, and keep the bits of old entries until these are
- * gone. Any entry may go, so shortcuts are cleared first. They are set last. If there is room, the new entries
- * come before the old ones go.
- */
-static int reconcile(struct filter *filter, struct store *store, struct table_difference *difference,
-		     struct reason *reason)
-{
-	const struct hints in_use = filter_hints(filter);
-	FREED __u8 *wanted = calloc(ABI_HINTS(in_use.shift), sizeof(*wanted));
-	CLOSED_BY(filter_entries_close) struct filter_entries entries = {};
-	struct table_difference now;
-	struct table *tables = filter->tables.part;
-	int error;
-
-	if (!wanted)
-		return reason_set(reason, -ENOMEM, "no memory for hints");
-	error = filter_entries_open(&entries, filter, store, false, reason);
-	entries.hints.byte = wanted;
-	if (!error)
-		error = filter_entries_collect(&entries, reason);
-	if (error)
-		return error;
-	hints_clear_all_shortcuts(in_use);
-	hints_add(in_use, wanted);
-	*difference = (struct table_difference){};
-	/*
-	 * A key may leave one part for the other. So if one is full, the other gets its new entries all the same. A packet
-	 * that has looked for pass rules must not find a drop rule that is later.
-	 */
-	for (int is_later = 0; is_later < 2 && !error; is_later++) {
-		const __u64 before = difference->added;
-
-		for (enum filter_part part = 0; part < FILTER_PARTS && !error; part++) {
-			if (tables[part].search)
-				error = table_add_missing(&tables[part], entries.part[part].entry,
-							  entries.part[part].count, is_later, difference);
-			error = error == -ENOSPC ? 0 : error;
-		}
-		if (error)
-			return reason_set(reason, error, "no memory to fill the table");
-		if (difference->added != before)
-			error = filter_wait_for_packets(filter, reason);
-	}
-	if (!error)
-		error = filter_set_policies(filter, store, reason);
-	if (error)
-		return error;
-	difference->kept = -difference->added; /* table_reconcile() finds them there */
-	for (enum filter_part part = 0; part < FILTER_PARTS && !error; part++) {
-		if (!tables[part].search)
-			continue;
-		error = table_reconcile(&tables[part], entries.part[part].entry, entries.part[part].count, &now);
-		difference->added += now.added;
-		difference->kept += now.kept;
-		difference->removed += now.removed;
-		difference->retimed += now.retimed;
-	}
-	if (error == -ENOSPC)
-		return filter_full_reason(filter, entries.collected, reason);
-	if (error)
-		return reason_set(reason, error, "no memory to fill the table");
-	hints_replace(in_use, wanted);
-	return 0;
-}
-
-int filter_fill(struct filter *filter, struct store *store, struct table_difference *difference, struct reason *reason)
-{
-	struct abi_config *config = filter->kernel.config;
-	struct table_difference ignored;
-	struct store_info info;
-	int error = store_info(store, &info);
-
-	if (error)
-		return store_unread_reason(error, reason);
-	config->generation = ABI_GENERATION_DIRTY;
-	/*
-	 * Old entries are deleted in no order: a pass rule may go before a drop rule. So if all go, the policies and the
-	 * empty list of shapes come first. If the new shapes have no room beside the old ones, they come last.
-	 */
-	if (!info.rules)
-		error = filter_set_policies(filter, store, reason);
-	if (!error)
-		error = filter_publish_shapes(filter, store, info.rules, reason);
-	if (!error || error == -E2BIG || error == -ENOSPC)
-		error = reconcile(filter, store, difference ? difference : &ignored, reason);
-	if (!error)
-		error = filter_publish_shapes(filter, store, false, reason);
-	if (error)
-		return error;
-	filter_abi_table(filter)->plan = info.plan;
-	filter_set_generation(filter, info.generation);
-	return 0;
-}
 
 int filter_refill(struct filter *filter, struct store *store, struct reason *reason)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Changes many keys of a table in one call: table_build(), table_reconcile(). Maps the memory that they need. */
+/* Changes many keys of a table in one call: fills an empty one, or makes a live one hold what is wanted. Maps the memory for that. */
 #include <string.h>
 
-#include "base/memory.h"
 #include "table/insert_delete.h"
 
 /*
@@ -84,7 +83,12 @@ int table_build(struct table *table, const struct table_entry *entries, size_t c
  * the keys.
  */
 
-#define MARK_BITS 64
+#define MARK_BITS 64 /* in a word of struct table_claims */
+
+static bool is_kept(const __u64 *kept, __u64 slot)
+{
+	return kept[slot / MARK_BITS] >> slot % MARK_BITS & 1;
+}
 
 FLOW_INLINE bool claim_in(const struct table *table, struct bucket_layout layout, __u32 bucket, __u32 fingerprint,
 			  __u64 tag, __u64 *kept, struct table_place *claimed)
@@ -92,42 +96,42 @@ FLOW_INLINE bool claim_in(const struct table *table, struct bucket_layout layout
 	struct table_place place = { bucket, 0 };
 
 	for (; core_find_entry(table, layout, place, fingerprint, tag, &place); place.slot++) {
-		const __u64 at = table_slot(layout, place), bit = 1ULL << at % MARK_BITS;
+		const __u64 slot = table_slot(layout, place);
 
-		if (kept[at / MARK_BITS] & bit)
+		if (is_kept(kept, slot))
 			continue;
-		kept[at / MARK_BITS] |= bit;
+		kept[slot / MARK_BITS] |= 1ULL << slot % MARK_BITS;
 		*claimed = place;
 		return true;
 	}
 	return false;
 }
 
-/* Sets the end of a claimed entry to the wanted end. Returns 1 if it changed, else 0. */
-FLOW_INLINE unsigned int retime(const struct table *table, struct bucket_layout layout, struct table_place place,
-				const struct table_entry *entry)
+/* Sets the end of a claimed entry to the wanted end. Returns whether it changed. */
+FLOW_INLINE bool retime(const struct table *table, struct bucket_layout layout, struct table_place place,
+			const struct table_entry *entry)
 {
 	__u64 *record;
 	__u32 end;
 
 	if (!layout.has_records)
-		return 0;
+		return false;
 	record = table_record(table, layout, place);
 	end = abi_record_end(*record);
 	if (end == entry->end)
-		return 0;
+		return false;
 	if (end && entry->end && (end > entry->end ? end - entry->end : entry->end - end) <= TABLE_TICKS_TOLERATED)
-		return 0;
+		return false;
 	__atomic_store_n(record, abi_record(entry->key.tag, entry->end), __ATOMIC_RELEASE);
-	return 1;
+	return true;
 }
 
 /*
- * Claims an entry of the table for each wanted entry, and sets its end. Moves the wanted entries without a claim to
- * the front of `entries`, and returns their number.
+ * Claims an entry of the table for each wanted entry, and sets its end if its turn is not after `turn`. Moves the wanted
+ * entries without a claim to the front of `entries`, and returns their number.
  */
 FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout layout, struct table_entry *entries,
-			     size_t count, __u64 *kept, __u64 *retimed)
+			     size_t count, __u32 turn, __u64 *kept, __u64 *retimed)
 {
 	size_t missing = 0;
 
@@ -140,7 +144,7 @@ FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout lay
 			core_prefetch(table, layout, &entries[i + CORE_AHEAD].key);
 		if (claim_in(table, layout, pair.first, pair.fingerprint, entry.key.tag, kept, &place) ||
 		    claim_in(table, layout, pair.second, pair.fingerprint ^ layout.side, entry.key.tag, kept, &place)) {
-			*retimed += retime(table, layout, place, &entry);
+			*retimed += entry.turn <= turn && retime(table, layout, place, &entry);
 			continue;
 		}
 		entries[i] = entries[missing];
@@ -150,22 +154,54 @@ FLOW_INLINE size_t claim_all(const struct table *table, struct bucket_layout lay
 }
 
 /*
- * Deletes the entries that no key claimed, from the lowest slot on, and returns their number. A delete from a
- * semi-sorted bucket moves only the entries in lower slots, which are already checked.
+ * Deletes the entries that no key claimed, from the lowest slot on. A delete from a semi-sorted bucket moves only the
+ * entries in lower slots, which are already checked.
  */
-FLOW_INLINE __u64 sweep(struct table *table, struct bucket_layout layout, const __u64 *kept)
+FLOW_INLINE void sweep(struct table *table, struct bucket_layout layout, const __u64 *kept)
 {
-	const __u64 slots = (__u64)table->geometry.buckets * layout.slots, before = table->used;
+	const __u64 slots = (__u64)table->geometry.buckets * layout.slots;
 
 	for (__u64 slot = 0; slot < slots; slot++) {
 		const struct table_place place = { slot / layout.slots, slot % layout.slots };
 		const __u32 fingerprint = table_load(table, layout, place);
 
-		if (fingerprint && !(kept[slot / MARK_BITS] >> slot % MARK_BITS & 1))
+		if (fingerprint && !is_kept(kept, slot))
 			core_erase(table, layout, place, fingerprint,
 				   layout.has_records ? abi_record_tag(*table_record(table, layout, place)) : 0);
 	}
-	return before - table->used;
+}
+
+/* See table_end_others(). A copy that an interrupted move has left stays as long as the wanted entry. */
+FLOW_INLINE void end_others(struct table *table, struct bucket_layout layout, const __u64 *kept, __u32 now, __u32 later)
+{
+	for (__u64 slot = 0; slot < table_slots(table); slot++) {
+		struct table_place place = { slot / layout.slots, slot % layout.slots }, twin;
+		const __u32 fingerprint = table_load(table, layout, place);
+		__u64 *record = table_record(table, layout, place), tag = abi_record_tag(*record);
+		__u32 end = abi_record_end(*record);
+
+		if (!fingerprint)
+			continue;
+		if (is_kept(kept, slot) || (core_find_twin(table, layout, place, fingerprint, tag, &twin) &&
+					    is_kept(kept, table_slot(layout, twin)))) {
+			if (end > now)
+				end = end < ABI_END_MAX - later ? end + later : ABI_END_MAX;
+		} else if (!end || end > now + later) {
+			end = now + later;
+		}
+		if (end != abi_record_end(*record))
+			__atomic_store_n(record, abi_record(tag, end), __ATOMIC_RELEASE);
+	}
+}
+
+void table_end_others(struct table *table, const struct table_claims *claims, __u32 now, __u32 later)
+{
+	end_others(table, core_exact(), claims->slots, now, later);
+}
+
+void table_remove_others(struct table *table, const struct table_claims *claims)
+{
+	CORE_CALL(sweep, table, claims->slots);
 }
 
 /*
@@ -173,7 +209,7 @@ FLOW_INLINE __u64 sweep(struct table *table, struct bucket_layout layout, const 
  * Above it, nearly every insert fails, slowly, so the first failure ends the loop.
  */
 FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout, const struct table_entry *entries,
-			   size_t count, __u64 *added)
+			   size_t count, __u32 turn, __u64 *added)
 {
 	const __u64 promised = table_slots(table) * TABLE_LOAD_PERCENT / 100;
 	int error = 0;
@@ -181,6 +217,8 @@ FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout, con
 	for (size_t i = 0; i < count && !(error && table->used >= promised); i++) {
 		if (i + CORE_AHEAD < count)
 			core_prefetch(table, layout, &entries[i + CORE_AHEAD].key);
+		if (entries[i].turn != turn)
+			continue;
 		if (core_insert(table, layout, &entries[i].key, entries[i].end))
 			error = -ENOSPC;
 		else
@@ -189,48 +227,34 @@ FLOW_INLINE int insert_all(struct table *table, struct bucket_layout layout, con
 	return error;
 }
 
-/* claim_all() for the whole table, which it maps and counts. `kept`: the claimed slots; the caller frees them. */
-static int claim_entries(struct table *table, struct table_entry *entries, size_t count, __u64 **kept, size_t *missing,
-			 struct table_difference *difference)
+int table_claim(struct table *table, struct table_entry *entries, size_t count, __u32 turn, struct table_claims *claims,
+		__u64 *retimed)
 {
-	*kept = calloc(table_slots(table) / MARK_BITS, sizeof(**kept));
-	if (!*kept || table_reach_all(table))
+	*claims = (struct table_claims){ .slots = calloc(table_slots(table) / MARK_BITS, sizeof(*claims->slots)) };
+	if (!claims->slots || table_reach_all(table))
 		return -ENOMEM;
 	table->used = table_count(table);
-	*missing = CORE_CALL(claim_all, table, entries, count, *kept, &difference->retimed);
+	claims->missing = CORE_CALL(claim_all, table, entries, count, turn, claims->slots, retimed);
+	claims->others = table->used - (count - claims->missing);
 	return 0;
 }
 
-int table_add_missing(struct table *table, struct table_entry *entries, size_t count, bool is_later,
-		      struct table_difference *difference)
+void table_claims_close(struct table_claims *claims)
 {
-	FREED __u64 *kept = NULL;
-	size_t missing;
-	int error = claim_entries(table, entries, count, &kept, &missing, difference);
-
-	if (!error && table->used + missing > table_slots(table) * TABLE_LOAD_PERCENT / 100)
-		error = -ENOSPC;
-	for (size_t i = 0; !error && i < missing; i++)
-		if (entries[i].is_later == is_later) {
-			error = table_insert(table, &entries[i].key, entries[i].end);
-			difference->added += !error;
-		}
-	return error;
+	free(claims->slots);
+	*claims = (struct table_claims){};
 }
 
-int table_reconcile(struct table *table, struct table_entry *entries, size_t count, struct table_difference *difference)
+int table_add_missing(struct table *table, struct table_entry *entries, size_t count, __u32 turn,
+		      struct table_difference *difference)
 {
-	FREED __u64 *kept = NULL;
-	size_t missing;
-	int error;
+	struct table_claims claims;
+	int error = table_claim(table, entries, count, turn, &claims, &difference->retimed);
 
-	*difference = (struct table_difference){};
-	error = claim_entries(table, entries, count, &kept, &missing, difference);
-	if (error)
-		return error;
-	difference->kept = count - missing;
-	difference->removed = CORE_CALL(sweep, table, kept);
-	return CORE_CALL(insert_all, table, entries, missing, &difference->added);
+	if (!error)
+		error = CORE_CALL(insert_all, table, entries, claims.missing, turn, &difference->added);
+	table_claims_close(&claims);
+	return error;
 }
 
 /* ---- semisort.h ---- */

@@ -34,7 +34,7 @@ struct table_search; /* the queue of one path search */
 struct table_entry {
 	struct hash_value key;
 	__u32 end;
-	__u32 is_later; /* for table_add_missing() */
+	__u32 turn; /* 0: it comes before those with 1: see table_add_missing() */
 };
 
 /* The memory of a table. The caller owns it, and readers read it. */
@@ -138,24 +138,46 @@ int table_reset_counts(struct table *table);
 /* Adds entries to a table without readers, whose counters are 0. 0; -ENOSPC: not all fit, clear the memory; -ENOMEM. */
 int table_build(struct table *table, const struct table_entry *entries, size_t count);
 
+/*
+ * ---- makes a live table hold exactly the wanted entries, by the fewest changes ----
+ *
+ * Entries that stay keep their counters, and readers never miss them. The order of `entries` changes.
+ */
+
 struct table_difference {
 	__u64 added, removed, kept;
 	__u64 retimed; /* of the kept entries, those that got another end */
 };
 
+/* Which slots have a wanted entry: a bit for each. An insert makes this wrong. */
+struct table_claims {
+	__u64 *slots;
+	size_t missing; /* wanted entries that the table lacks */
+	__u64 others;   /* entries of the table that are not wanted */
+};
+
 /*
- * Inserts the entries with this `is_later` that a live table lacks, and deletes none. Adds to *difference. 0; -ENOMEM; -ENOSPC:
- * the table gets too full with all that it lacks. After an error some may be inserted. The order of `entries` changes.
+ * Finds the wanted entries in the table, and sets the ends of those whose turn is not after `turn`. 0; -ENOMEM.
+ * table_claims_close() takes zeroed ones.
  */
-int table_add_missing(struct table *table, struct table_entry *entries, size_t count, bool is_later,
+int table_claim(struct table *table, struct table_entry *entries, size_t count, __u32 turn, struct table_claims *claims,
+		__u64 *retimed);
+void table_claims_close(struct table_claims *claims);
+
+/*
+ * table_claim(); then inserts those of the missing entries that have this turn. 0; -ENOMEM; -ENOSPC: not all fit. Then
+ * others are inserted until the first failure above 95 % load.
+ */
+int table_add_missing(struct table *table, struct table_entry *entries, size_t count, __u32 turn,
 		      struct table_difference *difference);
 
 /*
- * Makes the table hold exactly `entries`, each as often as it occurs, by the fewest changes. Entries that stay keep
- * their counters, and readers never miss them. The order of `entries` changes. 0; -ENOMEM: nothing has changed;
- * -ENOSPC: not all fit. Then unwanted entries are removed, and others added until the first failure above 95 % load.
+ * In an exact table: all unwanted entries end `later` after `now`, or before. Of the others, those that end after `now` do so
+ * by as much later.
  */
-int table_reconcile(struct table *table, struct table_entry *entries, size_t count,
-		    struct table_difference *difference);
+void table_end_others(struct table *table, const struct table_claims *claims, __u32 now, __u32 later);
+
+/* Removes the unwanted entries, in the order of their slots. */
+void table_remove_others(struct table *table, const struct table_claims *claims);
 
 #endif

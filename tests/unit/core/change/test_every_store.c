@@ -480,6 +480,74 @@ TEST(test_a_repair_in_place)
 	assert_in_range(graces_to_pass, 1, graces_to_drop - 1);
 }
 
+/* ---- a filter whose one table cannot be exchanged: another tool holds its program ---- */
+
+static void load_held(bool is_exact, __u64 addresses, uint64_t seed)
+{
+	fill_panel();
+	load(false, is_exact, addresses, seed, 1);
+	memory.is_held = true;
+}
+
+static void judged_in_place(const char *const *lines, size_t count, uint64_t seed)
+{
+	change_text = lines[0];
+	assert_int_equal(judged_change(lines, count, 0), 0);
+	if (*failure)
+		fail_msg("seed %llu: %s", (unsigned long long)seed, failure);
+}
+
+/* What goes and what comes are together more kinds than a packet looks up. */
+TEST(test_a_rate_stays_as_long_as_its_kind)
+{
+	char text[3][40][80];
+	const char *lines[3][41] = { [0][40] = "add 10.77.0.0/24 proto udp rate 10/s",
+				     [1][40] = "del 10.77.0.0/24 proto udp rate 10/s",
+				     [2][40] = "add 10.77.0.0/25 proto udp rate 10/s" };
+
+	for (size_t i = 0; i < 3 * 40; i++) {
+		char *line = text[i / 40][i % 40];
+
+		snprintf(line, sizeof(text[0][0]), "%s 10.99.0.%s dst 10.0.0.0/%zu %s", i / 40 == 1 ? "del" : "add",
+			 i / 40 == 2 ? "0/24" : "1", 8 + i % 20, i % 40 < 20 ? "" : "proto udp");
+		lines[i / 40][i % 40] = line;
+	}
+	load_held(true, 0, 1);
+	plain_change(lines[0], COUNT(lines[0]));
+	judged_in_place(lines[1], 2 * COUNT(lines[1]), 1);
+}
+
+/* Pass rules come before drop rules, and go after them, though nothing tells which of the old entries are whose. */
+TEST(test_an_exception_is_never_alone)
+{
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		load_held(true, seed % 2, seed);
+		plain_change(LINES("add 10.77.0.1 action pass", "add 10.77.0.0/24", "add 10.99.0.1"));
+		memory.is_hidden = true;
+		plain_change(LINES("del 10.77.0.1 action pass", "del 10.77.0.0/24", "add 10.77.1.1 action pass",
+				   "add 10.77.1.0/24", "add 10.78.0.1 timeout 1h"));
+		memory.is_hidden = false;
+		judged_in_place(LINES("wait 0"), seed);
+	}
+}
+
+/* The old rules and the new ones have no room beside each other. */
+TEST(test_an_exception_in_a_full_table)
+{
+	static char text[603][64];
+	const char *lines[603] = { "clear", "add 10.77.0.1 action pass", "add 10.77.0.0/24" };
+
+	for (size_t i = 3; i < COUNT(text); i++) {
+		snprintf(text[i], sizeof(text[i]), "add 10.98.%zu.%zu", i / 256, i % 256);
+		lines[i] = text[i];
+	}
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		load_held(true, 0, seed);
+		plain_change(LINES("more 600", "add 10.78.0.1 action pass", "add 10.78.0.0/24"));
+		judged_in_place(lines, COUNT(lines), seed);
+	}
+}
+
 /* Each table has the keys of the store and no others. Nobody has forgotten a filter, which would stay in the kernel. */
 static void check_tables(void)
 {
