@@ -213,6 +213,7 @@ test_lists() {
 	answers 2 import -- 'which FILE. - is standard input'
 	answers 2 object -- 'usage: xdp-cuckoo object FILE '
 	assert_status 0 xc restore <"$STATE/list"
+	assert_error '^note: this was no backup: its rules were added'
 	assert_status 0 xc import --list feed <"$STATE/list"
 	# shellcheck disable=SC2002 # a pipe is what it is about
 	cat "$STATE/list" | xc import --list other >"$STATE/out" || fail "a pipe is not read"

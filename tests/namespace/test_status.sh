@@ -76,7 +76,8 @@ test_an_interface_that_the_configuration_names() {
 	xc_configured metrics | grep -qF 'xdp_cuckoo_list_not_fed{name="default",list="crowdsec"} 1' || fail "no metric"
 	assert_status 3 xc_configured crowdsec
 	assert_status 1 xc status
-	xc lists delete crowdsec >/dev/null
+	assert_status 0 xc_configured lists delete crowdsec
+	assert_error "the configuration still has the list 'crowdsec', and brings it back"
 	xc lists delete url >/dev/null
 	printf '%s\n' '[filter]' 'interfaces = vrx vrx2' 'outgoing = yes' >"$STATE/etc/xdp-cuckoo/default.conf"
 	assert_status 1 xc_configured status

@@ -423,81 +423,75 @@ int waiting_for_hosts(struct waiting *waiting, struct reason *reason)
 
 /* ---- metrics for Prometheus ---- */
 
-/* All families, in the order in which they are printed. */
-enum family {
-	PANIC,
-	WRITTEN,
-	LIST_RULES,
-	LIST_BROKEN,
-	STATE,
-	SEEN,
-	SKEW,
-	HOST_RULES,
-	REFUSED,
-	DROPPED,
-	FAMILIES
-};
-
-static const struct {
-	const char *name, *help;
-} families[FAMILIES] = {
-	[PANIC] = { "xdp_cuckoo_fleet_panic", "1: the fleet passes everything; 0: it filters." },
-	[WRITTEN] = { "xdp_cuckoo_fleet_written_timestamp_seconds",
-		      "When these metrics were read from the broker, by this host's clock." },
-	[LIST_RULES] = { "xdp_cuckoo_fleet_list_rules", "Rules of a list at the broker." },
-	[LIST_BROKEN] = { "xdp_cuckoo_fleet_list_broken",
-			  "1: nothing can be published to the list; 0: something can." },
-	[STATE] = { "xdp_cuckoo_fleet_host_state",
-		    "1: the state of the host; xdp-cuckoo-fleet(7) explains them." },
-	[SEEN] = { "xdp_cuckoo_fleet_host_last_seen_timestamp_seconds",
-		   "When the host last reported, by the broker's clock." },
-	[SKEW] = { "xdp_cuckoo_fleet_host_clock_skew_seconds",
-		   "The clock of the host minus that of the broker." },
-	[HOST_RULES] = { "xdp_cuckoo_fleet_host_rules", "Rules of the fleet's lists on the host." },
-	[REFUSED] = { "xdp_cuckoo_fleet_host_refused_rules", "Rules that the host has left out." },
-	[DROPPED] = { "xdp_cuckoo_fleet_host_dropped_packets_total",
-		      "Packets that the host's filter has dropped, by rules of any list and by policies." },
-};
-
-int view_metrics(const struct fleet_view *view, const char *fleet, bool is_panic, __s64 now_ms, json_t **metrics)
+static json_t *gauge(json_t *metrics, const char *name, const char *help)
 {
-	json_t *family[FAMILIES];
-	int error;
+	return metrics_family(metrics, name, METRIC_GAUGE, help);
+}
 
-	*metrics = metrics_begin();
-	for (enum family i = 0; i < FAMILIES; i++)
-		family[i] = metrics_family(*metrics, families[i].name,
-					   i == DROPPED ? METRIC_COUNTER : METRIC_GAUGE,
-					   families[i].help);
-	metrics_sample(family[PANIC], json_pack("{s:s}", "fleet", fleet), is_panic);
-	metrics_sample(family[WRITTEN], json_pack("{s:s}", "fleet", fleet), time(NULL));
+static void add_lists(json_t *metrics, const struct fleet_view *view, const char *fleet)
+{
+	json_t *rules = gauge(metrics, "xdp_cuckoo_fleet_list_rules", "Rules of a list at the broker.");
+	json_t *broken = gauge(metrics, "xdp_cuckoo_fleet_list_broken",
+			       "1: nothing can be published to the list; 0: something can.");
+
 	for (size_t i = 0; i < view->lists_count; i++) {
 		const struct fleet_list *list = &view->lists[i];
 		json_auto_t *labels = json_pack("{s:s, s:s}", "fleet", fleet, "list", list->name);
 
 		if (!*list->broken.text)
-			metrics_sample(family[LIST_RULES], json_incref(labels), list->head.rules);
-		metrics_sample(family[LIST_BROKEN], json_incref(labels), *list->broken.text != 0);
+			metrics_sample(rules, json_incref(labels), list->head.rules);
+		metrics_sample(broken, json_incref(labels), *list->broken.text != 0);
 	}
-	for (size_t i = 0; i < view->hosts_count; i++) {
-		const struct fleet_host *host = &view->hosts[i];
-		json_auto_t *labels = json_pack("{s:s, s:s}", "fleet", fleet, "host", host->name);
+}
 
-		metrics_sample(family[STATE],
-			       json_pack("{s:s, s:s, s:s}", "fleet", fleet, "host", host->name,
-					 "state", fleet_host_state(view, host, now_ms)),
+/* What a host reports as a number. */
+static const struct {
+	const char *field;
+	double unit;
+	enum metric_type type;
+	const char *name, *help;
+} numbers[] = {
+	{ "seen", 1000, METRIC_GAUGE, "xdp_cuckoo_fleet_host_last_seen_timestamp_seconds",
+	  "When the host last reported, by the broker's clock." },
+	{ "skew", 1000, METRIC_GAUGE, "xdp_cuckoo_fleet_host_clock_skew_seconds",
+	  "The clock of the host minus that of the broker." },
+	{ "rules", 1, METRIC_GAUGE, "xdp_cuckoo_fleet_host_rules", "Rules of the fleet's lists on the host." },
+	{ "refused", 1, METRIC_GAUGE, "xdp_cuckoo_fleet_host_refused_rules", "Rules that the host has left out." },
+	{ "dropped", 1, METRIC_COUNTER, "xdp_cuckoo_fleet_host_dropped_packets_total",
+	  "Packets that the host's filter has dropped, by rules of any list and by policies." },
+};
+
+static void add_hosts(json_t *metrics, const struct fleet_view *view, const char *fleet, __s64 now_ms)
+{
+	json_t *family = gauge(metrics, "xdp_cuckoo_fleet_host_state",
+			       "1: the state of the host; xdp-cuckoo-fleet(7) explains them.");
+
+	for (size_t i = 0; i < view->hosts_count; i++)
+		metrics_sample(family,
+			       json_pack("{s:s, s:s, s:s}", "fleet", fleet, "host", view->hosts[i].name, "state",
+					 fleet_host_state(view, &view->hosts[i], now_ms)),
 			       1);
-		metrics_sample(family[SEEN], json_incref(labels),
-			       fleet_host_number(host, "seen") / 1000.0);
-		metrics_sample(family[SKEW], json_incref(labels),
-			       fleet_host_number(host, "skew") / 1000.0);
-		metrics_sample(family[HOST_RULES], json_incref(labels),
-			       fleet_host_number(host, "rules"));
-		metrics_sample(family[REFUSED], json_incref(labels),
-			       fleet_host_number(host, "refused"));
-		metrics_sample(family[DROPPED], json_incref(labels),
-			       fleet_host_number(host, "dropped"));
+	for (size_t n = 0; n < sizeof(numbers) / sizeof(numbers[0]); n++) {
+		family = metrics_family(metrics, numbers[n].name, numbers[n].type, numbers[n].help);
+		for (size_t i = 0; i < view->hosts_count; i++)
+			metrics_sample(family,
+				       json_pack("{s:s, s:s}", "fleet", fleet, "host", view->hosts[i].name),
+				       fleet_host_number(&view->hosts[i], numbers[n].field) / numbers[n].unit);
 	}
+}
+
+int view_metrics(const struct fleet_view *view, const char *fleet, bool is_panic, __s64 now_ms, json_t **metrics)
+{
+	int error;
+
+	*metrics = metrics_begin();
+	metrics_sample(gauge(*metrics, "xdp_cuckoo_fleet_panic", "1: the fleet passes everything; 0: it filters."),
+		       json_pack("{s:s}", "fleet", fleet), is_panic);
+	metrics_sample(gauge(*metrics, "xdp_cuckoo_fleet_written_timestamp_seconds",
+			     "When these metrics were read from the broker, by this host's clock."),
+		       json_pack("{s:s}", "fleet", fleet), time(NULL));
+	add_lists(*metrics, view, fleet);
+	add_hosts(*metrics, view, fleet, now_ms);
 	error = metrics_end();
 	if (error)
 		json_decref(*metrics);

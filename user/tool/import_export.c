@@ -255,8 +255,13 @@ static enum command_status run_restore(const struct invocation *invocation)
 	struct reason reason;
 	int error;
 
-	if (!backup_is(invocation->operands[0]))
-		return command_import.run(invocation);
+	if (!backup_is(invocation->operands[0])) {
+		const enum command_status status = command_import.run(invocation);
+
+		if (status == STATUS_DONE)
+			output_note("this was no backup: its rules were added, and what was stored stays");
+		return status;
+	}
 	error = backup_read(&backup, invocation->operands[0], command_report_bad_line, &reason);
 	if (!error)
 		error = command_open_change(invocation, true, NULL, &change, &reason);

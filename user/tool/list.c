@@ -416,6 +416,24 @@ static enum command_status show_presets(void)
 	return STATUS_DONE;
 }
 
+/* What is deleted may come again: by its file at the next `up`, or from its source. */
+static void note_configured(const struct invocation *invocation)
+{
+	const char *name = invocation->operands[1];
+	struct config *config;
+	struct reason ignored;
+	bool is_there;
+
+	if (config_open(NULL, invocation->name, NULL, &config, &ignored))
+		return;
+	is_there = config_has_source(config, name);
+	for (size_t i = 0; i < config->lists_count; i++)
+		is_there |= !strcmp(config->list[i].name, name);
+	if (is_there)
+		output_note("the configuration still has the list '%s', and brings it back: take it out there, too", name);
+	config_close(config);
+}
+
 static enum command_status delete_list(const struct invocation *invocation)
 {
 	static const char *const useless[] = { "added", "updated", "kept", "bad_lines", "rules_per_second" };
@@ -438,6 +456,8 @@ static enum command_status delete_list(const struct invocation *invocation)
 	output_print(result.answer);
 	if (error)
 		return command_fail_list(error, &reason);
+	if (!invocation->is_dry_run)
+		note_configured(invocation);
 	if (result.deadline_ms)
 		command_report_confirm(invocation, result.deadline_ms);
 	return STATUS_DONE;
