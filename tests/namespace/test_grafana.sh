@@ -10,7 +10,6 @@ ALERTS=user/integrations/prometheus/alerts.yml
 LEFT_OUT='xdp_cuckoo_configuration_wrong
 xdp_cuckoo_interface_behind_another
 xdp_cuckoo_interface_configured
-xdp_cuckoo_list_left_out
 '
 
 dashboard() {
