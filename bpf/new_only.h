@@ -3,8 +3,8 @@
  * A rule with `state new` matches only packets that begin something, for example a connection. This file decides which
  * packets do. The filter keeps no state of its own.
  *
- * TCP: a SYN without ACK. ICMP: requests. UDP: every datagram, unless a socket waits for it or connection tracking
- * knows its flow. Later fragments never begin anything; packets of other protocols always do. If a packet is
+ * TCP: a SYN without ACK. ICMP: requests. UDP: every datagram, unless a socket waits for it, connection tracking knows
+ * its flow, or it has the ports of DHCP answers, for which clients wait in ways that no look-up finds. Later fragments never begin anything; packets of other protocols always do. If a packet is
  * cut before its TCP flags, it begins something too, because a sender can cut it on purpose.
  *
  * new_only_continues() needs only the packet. new_only_is_answer() asks the kernel, which takes longer. So it is called
@@ -101,7 +101,8 @@ RARE_FUNCTION int new_only_is_answer_ipv4(packet_context *ctx, __u64 addresses, 
 		.ipv4 = { .saddr = addresses, .daddr = addresses >> 32, .sport = last, .dport = last >> 16 },
 	};
 
-	return new_only_socket_waits(ctx, &tuple, sizeof(tuple.ipv4), bpf_ntohs(tuple.ipv4.dport)) ||
+	return flow_is_lease(FLOW_IPV4, tuple.ipv4.sport, tuple.ipv4.dport) ||
+	       new_only_socket_waits(ctx, &tuple, sizeof(tuple.ipv4), bpf_ntohs(tuple.ipv4.dport)) ||
 	       new_only_is_tracked(ctx, &tuple, sizeof(tuple.ipv4));
 }
 
@@ -116,7 +117,8 @@ RARE_FUNCTION int new_only_is_answer_ipv6(packet_context *ctx, const struct flow
 	__builtin_memcpy(tuple.ipv6.daddr, &key->word[2], 16);
 	tuple.ipv6.sport = last;
 	tuple.ipv6.dport = last >> 16;
-	return new_only_socket_waits(ctx, &tuple, sizeof(tuple.ipv6), bpf_ntohs(tuple.ipv6.dport)) ||
+	return flow_is_lease(FLOW_IPV6, tuple.ipv6.sport, tuple.ipv6.dport) ||
+	       new_only_socket_waits(ctx, &tuple, sizeof(tuple.ipv6), bpf_ntohs(tuple.ipv6.dport)) ||
 	       new_only_is_tracked(ctx, &tuple, sizeof(tuple.ipv6));
 }
 

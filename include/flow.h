@@ -142,6 +142,13 @@ FLOW_INLINE int flow_continues(enum flow_family family, enum flow_port_kind kind
 	       icmp_type != FLOW_ICMPV6_NODE_QUERY && icmp_type != FLOW_ICMPV6_EXTENDED_ECHO;
 }
 
+/* Whether UDP with these ports goes from a DHCP server to its client, which has asked for it (RFC 2131, RFC 8415). */
+FLOW_INLINE int flow_is_lease(enum flow_family family, __be16 sport, __be16 dport)
+{
+	return family == FLOW_IPV4 ? sport == bpf_htons(67) && dport == bpf_htons(68) :
+				     sport == bpf_htons(547) && dport == bpf_htons(546);
+}
+
 /*
  * The ICMP type of the answers to `type`, or of the requests that `type` answers; any other type stays. Most requests
  * and answers have successive types. The constants have a bit for the lower one.

@@ -4,7 +4,7 @@
 DEMO_PACKAGES := iproute2 procps
 DEMO_FLEET_PACKAGES := $(DEMO_PACKAGES) python3 redis-tools
 TEST_PACKAGES := libcmocka-dev netbase iproute2 xdp-tools util-linux procps python3 ipset nftables iptables jq \
-	groff-base zsh tcpdump openssl redis-tools liblua5.1-0-dev signify-openbsd
+	groff-base zsh tcpdump openssl redis-tools liblua5.1-0-dev signify-openbsd dnsmasq-base udhcpc
 # Daemons that tests run themselves: their files are unpacked under build/, so that nothing is started here. Debian 12 has
 # no suricata.
 UNPACKED_PACKAGES := bird2 crowdsec fail2ban fastnetmon gobgpd prometheus prometheus-node-exporter python3-exabgp \

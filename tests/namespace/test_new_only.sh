@@ -136,6 +136,31 @@ test_only_those_on_a_list_may_begin() {
 	done
 }
 
+# A lease is got and extended through the filter: the client has no socket at first, and later one that is not connected.
+test_leases_are_kept() {
+	command -v dnsmasq >/dev/null && command -v udhcpc >/dev/null || skip "no dnsmasq or no udhcpc here"
+	ip -n "$RX" address del 10.99.0.2/24 dev vrx
+	assert_status 0 xc load vrx
+	assert_status 0 xc add state new --force
+	! grep DHCP "$STATE/err" || fail "a note about what is not dropped"
+	nsenter --net="/run/netns/$TX" dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --interface=vtx --bind-interfaces --no-ping \
+		--user=root --pid-file= --dhcp-range=10.99.0.50,10.99.0.60,120 --dhcp-leasefile="$STATE/leases" &
+	on_exit "kill $! 2>/dev/null || :"
+	cat >"$STATE/script" <<-'END'
+		#!/bin/sh
+		echo "$1" >>"$0.log"
+		[ -z "$ip" ] || ip address replace "$ip/24" dev "$interface" valid_lft 120 preferred_lft 120
+	END
+	chmod +x "$STATE/script"
+	nsenter --net="/run/netns/$RX" udhcpc -f -i vrx -s "$STATE/script" -A 1 &
+	lease_client=$! # nsenter becomes the client
+	on_exit "kill $lease_client 2>/dev/null || :"
+	wait_for "a lease" grep -q '^bound' "$STATE/script.log"
+	kill -USR1 "$lease_client"
+	wait_for "a longer lease" grep -q '^renew' "$STATE/script.log"
+	assert_shows '^drop-rule +0 +0 +0 +0$' xc stats
+}
+
 test_test_says_what_it_assumes() {
 	listed
 	assert_status 0 xc test 10.99.0.1
@@ -143,7 +168,8 @@ test_test_says_what_it_assumes() {
 	assert_output '^assumed: +these packets begin something; answers pass$'
 	assert_status 1 xc test 10.99.0.9
 	# These begin nothing, whatever is assumed.
-	for packet in 'fragment later' 'flags ack' 'flags syn,ack/syn,ack' 'flags none/syn' 'proto icmp type 0'; do
+	for packet in 'fragment later' 'flags ack' 'flags syn,ack/syn,ack' 'flags none/syn' 'proto icmp type 0' \
+		'proto udp sport 67 dport 68'; do
 		case_begin "$packet"
 		# shellcheck disable=SC2086 # one word an argument
 		assert_status 1 xc test 10.99.0.1 $packet
@@ -160,7 +186,8 @@ test_test_says_what_it_assumes() {
 
 # What no packet can match is not added; del and files, which may be older, still name it.
 test_never() {
-	for rule in '10.99.0.1 flags ack' '10.99.0.1 proto icmp type 0' '10.99.0.1 flags syn,ack/syn,ack'; do
+	for rule in '10.99.0.1 flags ack' '10.99.0.1 proto icmp type 0' '10.99.0.1 flags syn,ack/syn,ack' \
+		'fd99::1 udp sport 547 dport 546'; do
 		case_begin "$rule"
 		# shellcheck disable=SC2086 # one word an argument
 		assert_fails 2 'state new: packets with this .* begin nothing' xc add $rule state new

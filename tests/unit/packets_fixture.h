@@ -138,6 +138,8 @@ static inline bool begins_something(const struct flow *flow, enum parse_result r
 	if (flow->port_kind == FLOW_ICMP)
 		return bpf_ntohs(flow->sport) &&
 		       memchr(asks[flow->family == FLOW_IPV6], bpf_ntohs(flow->sport), sizeof(asks[0]));
+	if (flow->proto == IPPROTO_UDP && bpf_ntohs(flow->dport) == (flow->family == FLOW_IPV4 ? 68 : 546))
+		return bpf_ntohs(flow->sport) != (flow->family == FLOW_IPV4 ? 67 : 547);
 	/* Without flags the header is cut. */
 	return flow->proto != IPPROTO_TCP || !flow->tcp_flags || (flow->tcp_flags & 0x12) == 2;
 }

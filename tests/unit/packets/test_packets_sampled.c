@@ -189,6 +189,31 @@ SCENE_TEST(test_sockets)
 	}
 }
 
+/* What a DHCP server sends to its client begins nothing, though no socket waits: at the ports of the family, both of them. */
+SCENE_TEST(test_leases)
+{
+	static const __u16 ports[][2] = { { 67, 68 }, { 547, 546 }, { 67, 67 }, { 68, 68 }, { 68, 67 },
+					  { 547, 547 }, { 546, 546 }, { 546, 547 }, { 67, 546 }, { 547, 68 } };
+	const struct rule rule = parse_rule("proto udp state new");
+
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		const size_t packet = udp_of(family), header = ETH_HLEN + (family == FLOW_IPV4 ? 20 : 40);
+
+		for (size_t i = 0; i < COUNT(ports); i++) {
+			const __be16 both[2] = { bpf_htons(ports[i][0]), bpf_htons(ports[i][1]) };
+			__u8 frame[sizeof(frames[packet].byte)];
+			struct raw_filter_run run;
+
+			memcpy(frame, frames[packet].byte, frames[packet].length);
+			memcpy(frame + header, both, sizeof(both));
+			scene_set_up(scene);
+			raw_filter_add(&scene->filter, &rule);
+			run = raw_filter_run(&scene->filter, 0, frame, frames[packet].length);
+			check((run.outcome != OUTCOME_DROP_RULE) == (i == family), packets[packet].name, "outcome of row", i);
+		}
+	}
+}
+
 /* A flood of more than ABI_PACE_RATE packets a jiffy is counted at that pace, on average as often as it came. */
 SCENE_TEST(test_pace)
 {

@@ -249,7 +249,9 @@ int command_check_sense(const struct rules *rules, struct reason *reason)
 	return may_begin ? 0 :
 			   reason_set(reason, -EINVAL,
 				      "state new: packets with this %s begin nothing; leave out one of the two",
-				      rule->port_kind == FLOW_ICMP ? "ICMP type" : "flag");
+				      rule->port_kind == FLOW_ICMP ? "ICMP type" :
+				      rule->details.flags_mask     ? "flag" :
+								     "pair of ports");
 }
 
 bool command_is_list(const struct invocation *invocation, const char *name)

@@ -262,6 +262,9 @@ bool rule_may_begin(const struct rule *rule)
 		return false;
 	if (rule->port_kind == FLOW_ICMP)
 		return !(rule->fields & RULE_SPORT) || !flow_continues(rule->family, FLOW_ICMP, ntohs(rule->sport), 0);
+	if (rule->proto == IPPROTO_UDP && rule->fields & RULE_SPORT && rule->fields & RULE_DPORT &&
+	    rule->family != FLOW_NO_FAMILY && !rule->details.sport_free && !rule->details.dport_free)
+		return !flow_is_lease(rule->family, rule->sport, rule->dport);
 	return !rule->details.flags_mask || !flow_continues(rule->family, FLOW_PORTS, 0, flags);
 }
 
