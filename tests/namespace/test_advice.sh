@@ -7,7 +7,7 @@
 # follow COMMAND...: pastes what the refusal says to do first, all at once, and then repeats the command.
 follow() {
 	assert_status 2 xc_host "$@"
-	sed -n 's/.*; say --force, or first: //p' "$STATE/err" | sed 's/ && /\n/g' >"$STATE/advice"
+	sed -n 's/.*; first: //p' "$STATE/err" | sed 's/ && /\n/g' >"$STATE/advice"
 	[ -s "$STATE/advice" ] || fail "no advice: $(cat "$STATE/err")"
 	! grep -Eq 'add (dst|proto [^ ]* action|src (0\.0\.0\.0|::)/)' "$STATE/advice" || fail "wide: $(cat "$STATE/advice")"
 	while read -r _ advice; do
@@ -41,7 +41,7 @@ test_a_host_that_lets_nobody_begin() {
 		'drop listed proto udp src 192.0.2.66 dst 10.99.0.2 sport 1 dport 22'
 	SSH_SESSION=
 	assert_status 0 xc flush
-	assert_fails 2 'or first: xdp-cuckoo add proto tcp src YOUR-ADDRESS dst .* dport 22 action pass$' xc_host add state new
+	assert_fails 2 'nothing was changed; first: xdp-cuckoo add proto tcp src YOUR-ADDRESS dst .* dport 22 action pass$' xc_host add state new
 }
 
 # All IPv6 neighbours are in the list.

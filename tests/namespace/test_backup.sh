@@ -253,7 +253,7 @@ test_the_guard() {
 	assert_status 0 xc backup "$STATE/b"
 	assert_status 0 xc del 10.99.0.0/24
 	export SSH_CONNECTION='10.99.0.1 1 10.99.0.2 22'
-	assert_fails 2 "'src 10.99.0.0/24' would block .*; nothing was changed; say --force" xc restore "$STATE/b"
+	assert_fails 2 "'src 10.99.0.0/24' would block .*; nothing was changed; first: " xc restore "$STATE/b"
 	assert_prints '' xc list
 	sed -e 's/no-rule pass/no-rule drop/' -e '/^rule/d' -e 's/rules 1/rules 0/' "$STATE/b" >"$STATE/closed"
 	assert_fails 2 "the policy 'no-rule drop' would block " xc restore "$STATE/closed"

@@ -329,7 +329,7 @@ test_what_fails_leaves_the_rest() {
 	assert_error "list 'none': cannot read '/no/such/file'"
 	assert_error "list 'b': 1 bad line: nothing was changed"
 	assert_error "list 'empty': .* if it is meant to be empty, write force = yes in its section"
-	assert_error "list 'own': .* would block packets from this host's address 10.99.0.2; nothing was changed; write force = yes in its section, or first: "
+	assert_error "list 'own': .* would block packets from this host's address 10.99.0.2; nothing was changed; first: "
 	assert_verdict drop 203.0.113.1 203.0.113.3
 	# The rules of a list stay if its file cannot be read any more.
 	rm "$STATE/a"

@@ -463,12 +463,12 @@ test_relying_on_what_waits() {
 	silence
 	xc load vrx >/dev/null
 	echo "$PEER action pass" >"$STATE/list"
-	assert_fails 2 'or first: xdp-cuckoo add ' xc_host add 203.0.113.0/24
+	assert_fails 2 'nothing was changed; first: xdp-cuckoo add ' xc_host add 203.0.113.0/24
 	xc_host import "$STATE/list" --list admins --confirm 1h >/dev/null 2>&1
 	watchdog
 	assert_status 2 xc_host add 203.0.113.0/24
 	assert_error "'src 203.0.113.0/24' would block this SSH session, from $PEER once the pending change is undone"
-	assert_error 'nothing was changed; say --force, or first: xdp-cuckoo confirm$'
+	assert_error 'nothing was changed; first: xdp-cuckoo confirm$'
 	assert_fails 5 'confirm it first' xc_host policy no-rule drop --force
 	assert_status 0 xc_host add 203.0.112.0/24
 	case_begin 'a pass rule by hand, which stays'

@@ -303,7 +303,7 @@ test_rules_that_would_lock_out_are_left_out() {
 	assert_status 0 xc del 10.99.0.0/24 action pass
 	printf '%s\n' 203.0.113.1 203.0.113.4 0.0.0.0/1 >"$STATE/www/list"
 	configure list 'max-space = 100%'
-	assert_fails 3 "'src 0.0.0.0/1' would block .*; nothing was changed; write force = yes in its section, or first: .*; it keeps its 2 rules" refresh feed
+	assert_fails 3 "'src 0.0.0.0/1' would block .*; nothing was changed; first: .*; it keeps its 2 rules" refresh feed
 	# Where it is meant: force = yes.
 	printf '%s\n' 203.0.113.1 10.99.0.2 >"$STATE/www/list"
 	configure list 'force = yes'

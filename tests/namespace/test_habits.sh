@@ -188,7 +188,7 @@ test_names_of_commands() {
 	answers 0 panic on -- '^panic: +yes$'
 	answers 0 panic off -- '^panic: +no$'
 	answers 0 policy default accept -- '^outcome: no-rule$'
-	answers 2 policy default drop -- 'say --force if you mean it'
+	answers 2 policy default drop -- 'to try it, say --confirm TIME'
 	answers 2 policy drop -- 'policy no-rule drop'
 	answers 2 monitor -i nosuch -- "no interface 'nosuch'"
 	answers 0 monitor dev vrx --seconds 1 -- '0 shown'

@@ -30,7 +30,7 @@ test_add_refuses_what_locks_out() {
 		case_begin "$rule"
 		# shellcheck disable=SC2086 # words
 		assert_status 2 xc_host add $rule
-		assert_error "' would block $what.*; nothing was changed; say --force, or first: xdp-cuckoo add .* action pass$"
+		assert_error "' would block $what.*; nothing was changed; first: xdp-cuckoo add .* action pass$"
 		assert_equal 1 "$(grep -vc '^note: ' "$STATE/err")" "lines that are no notes"
 		assert_prints '' xc list
 		# shellcheck disable=SC2086 # words
@@ -71,7 +71,7 @@ refuses() {
 	case_begin "$1"
 	# shellcheck disable=SC2086 # words
 	assert_status 2 xc_host add ${1%|*}
-	assert_error "' would block ${1#*|}; nothing was changed; say --force, or first: xdp-cuckoo add .* action pass$"
+	assert_error "' would block ${1#*|}; nothing was changed; first: xdp-cuckoo add .* action pass$"
 	# shellcheck disable=SC2086 # words
 	assert_status 0 xc_host add ${1%|*} --force
 	assert_status 0 xc_host flush
@@ -180,7 +180,7 @@ follow_advice() {
 	for _ in 1 2; do
 		run xc_host "$@"
 		[ "$STATUS" -ne 0 ] || return 0
-		sed -n 's/.*; say --force, or first: //p' "$STATE/err" | sed 's/ && /\n/g' >"$STATE/advice"
+		sed -n 's/.*; first: //p' "$STATE/err" | sed 's/ && /\n/g' >"$STATE/advice"
 		[ -s "$STATE/advice" ] || fail "no advice: $(cat "$STATE/err")"
 		while read -r _ advice; do
 			# shellcheck disable=SC2086 # words

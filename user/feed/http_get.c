@@ -65,7 +65,7 @@ static const char *special_of(const char *address)
 	struct reason ignored;
 	struct rule rule;
 
-	return rule_parse(address, &rule, &ignored) ? "not known" : guard_special(&rule);
+	return rule_parse(address, &rule, &ignored) ? "not known" : guard_special(&rule, NULL);
 }
 
 /*

@@ -291,8 +291,6 @@ static void apply_group(struct keeping *keeping)
 
 	note_servers(keeping);
 	error = guard_open(&keeping->guard, keeper->state, &reason);
-
-	keeping->guard.insist = "";
 	keeping->session = (struct session){};
 	keeping->error = 0;
 	keeping->is_moved = keeping->is_short = false;

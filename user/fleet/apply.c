@@ -220,7 +220,6 @@ static int open_session(struct apply *apply, struct guard *guard, struct reason 
 
 	if (error)
 		return error;
-	guard->insist = "";
 	error = session_resume(session, apply->state, apply->name, reason);
 	session->guard = guard;
 	session->rates_max = RATES_MAX;

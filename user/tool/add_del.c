@@ -2,6 +2,7 @@
 /* add, del: one rule. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "command/command.h"
@@ -310,6 +311,7 @@ static void note_rules(const struct rules *rules)
 
 static enum command_status run_add(const struct invocation *invocation)
 {
+	struct host_addresses own = {};
 	const char *list, *said = NULL;
 	enum command_status status;
 	char text[RULE_TEXT_BYTES];
@@ -331,12 +333,13 @@ static enum command_status run_add(const struct invocation *invocation)
 		output_note(GUARD_ELSEWHERE, rule_format(rules.rule, text));
 	/* One note of each kind is enough. */
 	for (size_t i = 0; i < rules.count; i++) {
-		const char *special = guard_special(&rules.rule[i]);
+		const char *special = guard_special(&rules.rule[i], &own);
 
 		if (special && special != said)
 			output_note("'%s' drops what is seldom meant: %s", rule_format(&rules.rule[i], text), special);
 		said = special ? special : said;
 	}
+	free(own.address);
 	status = change_rules(invocation, &rules, list, "added",
 			      rules.rule->timeout_ms ?
 				      "already there without a timeout, and stays until it is deleted" :

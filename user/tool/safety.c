@@ -70,8 +70,7 @@ static enum command_status run_policy(const struct invocation *invocation)
 	if (read_policy(invocation, &outcome, &verdict))
 		return STATUS_USAGE;
 	if (verdict == VERDICT_DROP && policy_danger(outcome) && !invocation->is_forced && !invocation->confirm_ms)
-		return command_fail(STATUS_USAGE,
-				    "'%s drop' %s; say --force if you mean it, or --confirm TIME to try it",
+		return command_fail(STATUS_USAGE, "'%s drop' %s; to try it, say --confirm TIME",
 				    outcome_words[outcome].name, policy_danger(outcome));
 	error = command_open_change(invocation, false, NULL, &change, &reason);
 	if (!error) {

@@ -187,7 +187,7 @@ static int delete_all(const struct invocation *invocation, struct session *sessi
 	if (*fed)
 		return reason_set(reason, -EINVAL,
 				  "lists have rules: %s; nothing was deleted; say flush --list NAME to delete the "
-				  "rules of one list, or flush --force to delete all rules",
+				  "rules of one list",
 				  fed);
 	return change_clear(session, reason);
 }

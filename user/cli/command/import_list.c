@@ -66,7 +66,6 @@ int command_import_list(const struct import_options *options, char *const *paths
 	if (!error)
 		error = command_open_change(&invocation, true, NULL, &change, reason);
 	if (!error) {
-		change.guard.insist = options->insist;
 		command_report_session(&change.session);
 		error = import_change(&import, &change.session, reason);
 		if (!error || (error == -ECANCELED && options->is_dry_run))

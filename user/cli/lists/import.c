@@ -89,7 +89,7 @@ static int take(struct list_input *list, const struct rule *rule)
 	struct import_warnings *warnings = &import->warnings;
 	struct import_warning *warning = warnings->kinds;
 	const char *unfit = import->options->limits ? list_unfit(import->options->limits, rule) : NULL;
-	const char *special = unfit ? NULL : guard_special(rule);
+	const char *special = unfit ? NULL : guard_special(rule, &warnings->own);
 
 	if (unfit) {
 		refuse(list, unfit);
@@ -339,7 +339,7 @@ static int check_lists(struct session *session, struct reason *reason)
 		if (lists.list[i].rules)
 			return reason_set(reason, -EINVAL,
 					  "--replace would also delete the rules of lists, as of '%s'; "
-					  "nothing was changed; say --list NAME to replace one list, or --force",
+					  "nothing was changed; say --list NAME to replace one list",
 					  lists.list[i].name);
 	return 0;
 }
@@ -451,6 +451,7 @@ void import_free(struct import *import)
 {
 	rule_set_close(&import->rules);
 	change_equal_close(&import->equal);
+	free(import->warnings.own.address);
 }
 
 void import_close(const struct import *import)

@@ -51,6 +51,7 @@ struct import_warnings {
 	struct import_warning kinds[IMPORT_WARNINGS_MAX]; /* for each kind that guard_special() names */
 	char elsewhere[RULE_TEXT_BYTES];                  /* a rule with a destination that is not here; "": none */
 	unsigned int destinations;                        /* rules that name one */
+	struct host_addresses own;                        /* see guard_special() */
 };
 
 #define IMPORT_SIGNALS 2 /* SIGINT and SIGTERM */

@@ -247,8 +247,6 @@ static int say_refused(const struct session *session, struct refusal *refusal, c
 	struct query_block *block = &refusal->block;
 	const char *what = refusal->flow->what;
 	const char *option = session_name_option(session->name);
-	const char *insist = session->guard->insist ? session->guard->insist : "say --force";
-	const char *separator = *insist ? ", or " : "";
 	char blocker[BLOCKER_BYTES], commands[GUARD_ADVICE_BYTES];
 	const char *who = blocker_text(block, blocker);
 	char time[RULE_TIME_BYTES], when[RULE_TIME_BYTES + 64] = "";
@@ -259,11 +257,10 @@ static int say_refused(const struct session *session, struct refusal *refusal, c
 	if (refusal->is_undone)
 		return reason_set(
 			reason, -ECANCELED,
-			"%s would block %s once the pending change is undone%s; %s; %s%sfirst: xdp-cuckoo%s confirm",
-			who, what, block->in_ms ? " and a pass rule has ended" : "", outcome, insist, separator,
-			option);
-	return reason_set(reason, -ECANCELED, "%s would block %s%s; %s; %s%sfirst: %s", who, what, when, outcome,
-			  insist, separator, guard_advice_text(&refusal->advice, option, commands));
+			"%s would block %s once the pending change is undone%s; %s; first: xdp-cuckoo%s confirm", who,
+			what, block->in_ms ? " and a pass rule has ended" : "", outcome, option);
+	return reason_set(reason, -ECANCELED, "%s would block %s%s; %s; first: %s", who, what, when, outcome,
+			  guard_advice_text(&refusal->advice, option, commands));
 }
 
 /*

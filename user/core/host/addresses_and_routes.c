@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <libmnl/libmnl.h>
+#include <linux/if_link.h>
+#include <linux/if_tunnel.h>
 #include <linux/nexthop.h>
 #include <linux/rtnetlink.h>
 
@@ -21,6 +23,7 @@
 /* Of each family. Anybody on the link can announce gateways, and each costs a change many look-ups. */
 #define ROUTES_MAX 4096 /* that are read */
 #define GATEWAYS_MAX 128
+#define TUNNELS_MAX 16
 
 /* ---- addresses ---- */
 
@@ -127,9 +130,6 @@ static int read_own_address(const struct nlmsghdr *message, void *own)
 	address = address_of(header->ifa_family == AF_INET ? FLOW_IPV4 : FLOW_IPV6, mnl_attr_get_payload(found));
 	address.length = header->ifa_prefixlen;
 	address.interface = header->ifa_index;
-	/* DHCPv6 gives single addresses, and router advertisements give prefixes. */
-	address.is_leased = !(header->ifa_flags & IFA_F_PERMANENT) &&
-			    (address.family == FLOW_IPV4 || address.length == 128);
 	if (host_is_loopback(&address) || !add_address(own, &address))
 		return MNL_CB_OK;
 	errno = ENOMEM;
@@ -165,6 +165,7 @@ struct route {
 	bool is_full;
 	bool is_way; /* to one peer: its IPv4 gateways, which ARP finds, do not count */
 	bool has_gateway;
+	unsigned int interface; /* by which packets leave */
 };
 
 /* The functions of this section return MNL_CB_X; after MNL_CB_ERROR errno is ENOMEM. */
@@ -250,6 +251,9 @@ static int read_gateway(const struct nlattr *attribute, void *context)
 			       add_gateway(route, via->rtvia_family, via->rtvia_addr, length - sizeof(*via));
 	case RTA_MULTIPATH:
 		return read_hops(attribute, route);
+	case RTA_OIF:
+		route->interface = mnl_attr_get_u32(attribute);
+		return MNL_CB_OK;
 	case RTA_NH_ID:
 		return ask_nexthop(route, mnl_attr_get_u32(attribute));
 	default:
@@ -345,22 +349,90 @@ int host_find_gateways(bool is_ipv4_only, struct host_addresses *gateways, bool 
 	return unlisted;
 }
 
-int host_find_way(struct host_connection *connection, const struct host_addresses *own, struct host_addresses *gateways)
+/* The other end of a tunnel to one peer, as the kernel describes the interface. The kind comes before its data. */
+static int read_tunnel(const struct nlmsghdr *message, void *context)
+{
+	static const struct {
+		const char *kind;
+		__u8 proto; /* 0: the inner packets tell it */
+		__u16 remote, remote_ipv6, port;
+	} tunnels[] = {
+		{ "ipip", 0, IFLA_IPTUN_REMOTE, 0, 0 },
+		{ "sit", 0, IFLA_IPTUN_REMOTE, 0, 0 },
+		{ "ip6tnl", 0, IFLA_IPTUN_REMOTE, 0, 0 },
+		{ "gre", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, 0 },
+		{ "gretap", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, 0 },
+		{ "ip6gre", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, 0 },
+		{ "ip6gretap", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, 0 },
+		{ "vxlan", IPPROTO_UDP, IFLA_VXLAN_GROUP, IFLA_VXLAN_GROUP6, IFLA_VXLAN_PORT },
+		{ "geneve", IPPROTO_UDP, IFLA_GENEVE_REMOTE, IFLA_GENEVE_REMOTE6, IFLA_GENEVE_PORT },
+	};
+	const size_t kinds = sizeof(tunnels) / sizeof(tunnels[0]);
+	const struct nlattr *link, *info, *datum;
+	struct host_address *end = context;
+	size_t i = kinds;
+	__be16 port = 0;
+
+	mnl_attr_for_each(link, message, sizeof(struct ifinfomsg)) {
+		if (mnl_attr_get_type(link) != IFLA_LINKINFO)
+			continue;
+		mnl_attr_for_each_nested(info, link) {
+			if (mnl_attr_get_type(info) == IFLA_INFO_KIND)
+				for (i = 0; i < kinds && strcmp(tunnels[i].kind, mnl_attr_get_str(info));)
+					i++;
+			if (mnl_attr_get_type(info) != IFLA_INFO_DATA || i == kinds)
+				continue;
+			mnl_attr_for_each_nested(datum, info) {
+				const __u16 type = mnl_attr_get_type(datum);
+				const bool is_ipv4 = mnl_attr_get_payload_len(datum) == 4;
+
+				if (type == tunnels[i].port)
+					port = mnl_attr_get_u16(datum);
+				else if (type == tunnels[i].remote || type == tunnels[i].remote_ipv6)
+					*end = host_address_of(is_ipv4 ? AF_INET : AF_INET6,
+							       mnl_attr_get_payload(datum));
+			}
+			end->proto = tunnels[i].proto;
+			end->port = port;
+		}
+	}
+	return MNL_CB_OK;
+}
+
+static int find_tunnel(unsigned int interface, const struct host_address *inner, struct host_addresses *tunnels)
+{
+	static const union flow_addr none;
+	char buffer[REQUEST_BYTES];
+	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
+	struct ifinfomsg *header = mnl_nlmsg_put_extra_header(request, sizeof(*header));
+	struct host_address end = {};
+
+	request->nlmsg_type = RTM_GETLINK;
+	header->ifi_index = interface;
+	if (!interface || netlink_ask(request, read_tunnel, &end) || !memcmp(&end.bytes, &none, sizeof(none)))
+		return 0;
+	if (!end.proto)
+		end.proto = inner->family == FLOW_IPV4 ? IPPROTO_IPIP : IPPROTO_IPV6;
+	return tunnels->count < TUNNELS_MAX ? add_address_once(tunnels, &end) : 0;
+}
+
+int host_find_way(struct host_connection *connection, const struct host_ways *ways)
 {
 	const struct host_address *from = connection->own_port ? &connection->own : NULL;
 	unsigned int interface = 0;
 	int error = 0;
 
 	connection->is_on_link = host_is_link_local(&connection->peer);
-	for (size_t i = 0; i < own->count && from; i++)
-		if (host_is_same(from, &own->address[i]))
-			interface = own->address[i].interface;
+	for (size_t i = 0; i < ways->own->count && from; i++)
+		if (host_is_same(from, &ways->own->address[i]))
+			interface = ways->own->address[i].interface;
 	/* In a VRF only the interface leads to the right table. */
 	for (int i = 0; i <= !!interface && error != -ENOMEM; i++) {
-		struct route route = { .gateways = gateways, .is_way = true, .before = gateways->count };
+		struct route route = { .gateways = ways->gateways, .is_way = true, .before = ways->gateways->count };
 
 		error = ask_route(&connection->peer, from, i ? interface : 0, &route);
 		connection->is_on_link |= !error && route.type == RTN_UNICAST && !route.has_gateway;
+		error = error ? error : find_tunnel(route.interface, &connection->peer, ways->tunnels);
 	}
 	return error == -ENOMEM ? error : 0;
 }

@@ -14,9 +14,8 @@
 #include "flow.h"
 
 struct guard_flow {
-	struct rule flow;   /* for query_test() */
-	struct rule keeper; /* the narrowest rule that lets it pass, at the next login too; no source: there is none */
-	char what[96];      /* what a rule would block, for example "the default gateway 192.0.2.1" */
+	struct rule flow; /* for query_test() */
+	char what[96];    /* what a rule would block, for example "the default gateway 192.0.2.1" */
 };
 
 struct guard {
@@ -25,7 +24,6 @@ struct guard {
 	int error;               /* of guard_open(), while it collects them */
 	const struct rule *only; /* those flows that this rule may change; NULL: all */
 	struct reason missing;   /* which flows may be missing, and why; or "" */
-	const char *insist;      /* what allows a change all the same, for messages; NULL: "say --force"; "": nothing */
 };
 
 /* The rules that messages advise to pass. No rule passes packets from everybody: that would void every list. */
@@ -50,7 +48,7 @@ const char *guard_advice_text(const struct guard_advice *advice, const char *opt
  * Collects these flows of this network namespace: the connection of the SSH session of this process, and the next login from
  * there; packets from the
  * default gateways and the name servers (/etc/resolv.conf), also to this host's addresses only; BGP sessions; the servers that
- * feed it, see host_find_servers(); neighbour discovery of IPv6 gateways, of these peers on the link, and of all neighbours
+ * feed it, see host_find_servers(); the other ends of tunnels through which these are reached, see host_find_way(); neighbour discovery of IPv6 gateways, of these peers on the link, and of all neighbours
  * together; DHCPv6 and router advertisements; packets from and to this host's addresses, except 127.0.0.0/8 and ::1. What
  * cannot be found is left out. `state`: where a reader of lists has written; NULL: HOST_STATE_DIR. 0; -ENOMEM.
  * guard_close() accepts a zeroed struct. guard_open_for(): only what a change of this one blocking rule needs, which must stay
@@ -63,8 +61,12 @@ void guard_close(struct guard *guard);
 /* Whether the rule may change what happens to one of the flows. */
 bool guard_concerns(const struct guard *guard, const struct rule *rule);
 
-/* What a drop rule seldom means to drop: addresses that are "private (RFC 1918)", ...; NULL: it is fine. */
-const char *guard_special(const struct rule *rule);
+/*
+ * What a drop rule seldom means to drop: addresses that are "private (RFC 1918)", ...; NULL: it is fine. `own`: empty at first; it
+ * keeps the addresses of this host for the next call, and the caller frees them. NULL: for rules of a source alone.
+ */
+struct host_addresses;
+const char *guard_special(const struct rule *rule, struct host_addresses *own);
 
 /*
  * Whether the rule names a destination that no packet received here has: it is no address of this host, and this
@@ -88,9 +90,10 @@ struct host_address {
 	enum flow_family family;
 	union flow_addr bytes; /* the rest is 0 */
 	bool is_advertised;    /* for a gateway: its own router advertisements made the route */
-	bool is_leased;        /* for an address of this host: it ends if no DHCP server extends it */
 	bool is_default;       /* for a gateway: of a default route */
 	__u8 length;           /* of the prefix on the link of an address of this host */
+	__u8 proto;             /* for the other end of a tunnel: of its packets */
+	__be16 port;            /* and to which port they come; 0: they have none */
 	unsigned int interface; /* index; for an address of this host */
 };
 
@@ -124,11 +127,16 @@ int host_find_gateways(bool is_ipv4_only, struct host_addresses *gateways, bool 
 int host_find_name_servers(struct host_addresses *servers);
 
 /*
- * Finds how this host now sends to the peer, from the own address if there is an own port. Sets
- * is_on_link, and adds all IPv6 gateways of the route. `own`: of host_find_addresses(). 0; -ENOMEM.
+ * Finds how this host now sends to the peer, from the own address if there is an own port. Sets is_on_link, and adds all
+ * IPv6 gateways of the route and, if it leads into a tunnel, the other end of that, as the interface names it: not of
+ * WireGuard, which has its peers elsewhere, nor of what a bridge or a VLAN is on. 0; -ENOMEM.
  */
-int host_find_way(struct host_connection *connection, const struct host_addresses *own,
-		  struct host_addresses *gateways);
+struct host_ways {
+	const struct host_addresses *own; /* of host_find_addresses() */
+	struct host_addresses *gateways, *tunnels;
+};
+
+int host_find_way(struct host_connection *connection, const struct host_ways *ways);
 
 /* Whether packets to the address are for this host: its own, broadcast, multicast. */
 bool host_is_local(const struct host_address *address);

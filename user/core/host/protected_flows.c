@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The flows by which this host is reached; and addresses that a rule seldom means to block. */
-#include "base/advice.h"
+/* The flows by which this host is reached. */
 #include "base/memory.h"
 #include "base/safe_text.h"
 #include "host/host.h"
@@ -13,11 +12,14 @@
 #include <string.h>
 #include <sys/param.h>
 
-#define LET_IN_BYTES 160        /* the longest command of ADVICE_LET_IN */
 #define ADDRESSES_PAIRED_MAX 64 /* each peer is paired with at most so many addresses of this host */
 #define FULL_BYTES 1500         /* the longest packet that the usual MTU allows */
 
 /* ---- flows ---- */
+
+static const struct host_address link_local = { FLOW_IPV6, .bytes.byte = { 0xfe, 0x80 } };
+static const struct host_address multicast = { FLOW_IPV6, .bytes.byte = { 0xff } };
+#define MULTICAST_LEN 8
 
 static struct rule flow_of(const struct host_address *src, const struct host_address *dst)
 {
@@ -36,94 +38,18 @@ static struct rule flow_of(const struct host_address *src, const struct host_add
 	return flow;
 }
 
-static const struct host_address link_local = { FLOW_IPV6, .bytes.byte = { 0xfe, 0x80 } };
-static const struct host_address multicast = { FLOW_IPV6, .bytes.byte = { 0xff } };
-#define MULTICAST_LEN 8
-
-/*
- * All that messages advise to pass:
- * - packets to this host: nothing, since its lists must go on holding there;
- * - discovery, advertisements, DHCPv6 and gateways on the link: fe80::/10, which no router forwards;
- * - a connection that the peer begins: the peer and the service, from any port;
- * - an IPv6 address of this host as source: only to multicast, since Linux takes in the rest of what is
- *   sent with a forged one;
- * - the rest: the source, and its type of ICMPv6 or the port of its service.
- */
-static struct rule keeper_of(const struct rule *flow)
+/* Those of a protocol, to and from these ports. 0: any. */
+static struct rule ports_flow(const struct host_address *src, const struct host_address *dst, __u8 proto, __be16 sport,
+			      __be16 dport)
 {
-	struct rule keeper = rule_without_details(flow);
-	const struct host_address src = { flow->family, .bytes = flow->src };
+	struct rule flow = flow_of(src, dst);
 
-	if (!flow->src_len)
-		return (struct rule){};
-	if (host_is_link_local(&src) && keeper.proto != IPPROTO_TCP) {
-		keeper = flow_of(&link_local, NULL);
-		keeper.src_len = 10;
-	} else if (flow->fields & RULE_NEW || flow->dst_len == MULTICAST_LEN) {
-		keeper.fields &= ~RULE_SPORT;
-		keeper.sport = 0;
-	} else {
-		keeper.dst_len = 0;
-		keeper.dst = (union flow_addr){};
-		keeper.fields &= ~RULE_DPORT;
-		keeper.dport = 0;
-	}
-	/* A name server answers by UDP and TCP. One pass rule is enough for both. */
-	if (keeper.port_kind == FLOW_PORTS && keeper.sport == htons(53)) {
-		keeper.fields = RULE_SPORT;
-		keeper.proto = 0;
-	}
-	return keeper;
-}
-
-bool guard_lets_in(const struct rule *pass)
-{
-	return pass->fields & RULE_DPORT && !(pass->fields & (RULE_SPORT | RULE_DETAILS)) && pass->proto == IPPROTO_TCP &&
-	       pass->dport != htons(HOST_BGP_PORT);
-}
-
-void guard_advise(struct guard_advice *advice, const struct guard_flow *flow)
-{
-	size_t kept = 0;
-
-	if (!flow->keeper.src_len) {
-		advice->own = flow;
-		return;
-	}
-	for (size_t i = 0; i < advice->count; i++)
-		if (rule_covers(&advice->keeper[i], &flow->keeper))
-			return;
-	for (size_t i = 0; i < advice->count; i++)
-		if (!rule_covers(&flow->keeper, &advice->keeper[i]))
-			advice->keeper[kept++] = advice->keeper[i];
-	advice->count = kept;
-	if (kept < GUARD_ADVICE_MAX)
-		advice->keeper[advice->count++] = flow->keeper;
-}
-
-/* Without a session to keep, only the operator knows who must come in. */
-const char *guard_advice_text(const struct guard_advice *advice, const char *option, char text[GUARD_ADVICE_BYTES])
-{
-	struct rule own;
-	char rule[RULE_TEXT_BYTES], pass[RULE_TEXT_BYTES + 128];
-	bool lets_in = false;
-
-	*text = '\0';
-	for (size_t i = 0; i < advice->count; i++) {
-		snprintf(pass, sizeof(pass), "%s" ADVICE_PASS, i ? " && " : "", option,
-			 rule_format(&advice->keeper[i], rule));
-		/* A command that is cut could pass more: `src 192.0.2.5` for 192.0.2.53. */
-		if (strlen(text) + strlen(pass) + LET_IN_BYTES > GUARD_ADVICE_BYTES)
-			break;
-		text_append(text, GUARD_ADVICE_BYTES, "%s", pass);
-		lets_in |= guard_lets_in(&advice->keeper[i]);
-	}
-	if (advice->own && !lets_in) {
-		own = rule_without_details(&advice->own->flow);
-		text_append(text, GUARD_ADVICE_BYTES, "%s" ADVICE_LET_IN, *text ? " && " : "", option,
-			    rule_format(&own, rule));
-	}
-	return text;
+	flow.fields = RULE_PROTO | (sport ? RULE_SPORT : 0) | (dport ? RULE_DPORT : 0);
+	flow.proto = proto;
+	flow.port_kind = sport || dport ? FLOW_PORTS : FLOW_NO_PORTS;
+	flow.sport = sport;
+	flow.dport = dport;
+	return flow;
 }
 
 /*
@@ -150,7 +76,6 @@ static void add_flow(struct guard *guard, const struct rule *flow, const char *w
 	inet_ntop(address->family == FLOW_IPV4 ? AF_INET : AF_INET6, &address->bytes, text, sizeof(text));
 	added = &guard->flows[guard->count++];
 	added->flow = whole;
-	added->keeper = keeper_of(flow);
 	snprintf(added->what, sizeof(added->what), "%s %s", what, text);
 }
 
@@ -171,7 +96,8 @@ static void add_packet(struct guard *guard, const struct rule *flow, __u16 lengt
 
 /* The usual lengths of messages, as add_packet() takes them. Discovery: without and with an address of the link. */
 static const __u16 discovery_bytes[] = { 44, 52, 0 }, advertisement_bytes[] = { 36, 44, 76, 84, 100, 108, 0 },
-		   lease_bytes[] = { 108, 116, 136, 180, 0 }, name_bytes[] = { 80, 120, 200, 0 };
+		   lease_bytes[] = { 108, 116, 136, 180, 0 }, name_bytes[] = { 80, 120, 200, 0 },
+		   tunnel_bytes[] = { 112, FULL_BYTES, 0 };
 
 /* Messages of any length, and those of each usual one. `lengths` ends with 0. */
 static void add_messages(struct guard *guard, const struct rule *flow, const __u16 *lengths, const char *what,
@@ -259,11 +185,8 @@ static bool guard_link(struct guard *guard, const struct host_address *own)
 	flow = discovery_flow(&link, &all_nodes, ND_ROUTER_ADVERT);
 	flow.src_len = own->length;
 	add_messages(guard, &flow, advertisement_bytes, "router advertisements on the link of", own);
-	flow.dst = own->bytes;
-	flow.proto = IPPROTO_UDP;
-	flow.port_kind = FLOW_PORTS;
-	flow.sport = htons(547);
-	flow.dport = htons(546);
+	flow = ports_flow(&link, own, IPPROTO_UDP, htons(547), htons(546));
+	flow.src_len = own->length;
 	add_messages(guard, &flow, lease_bytes, "DHCPv6 on the link of", own);
 	return true;
 }
@@ -288,15 +211,18 @@ static void guard_gateway(struct guard *guard, const struct host_address *gatewa
 static void guard_name_server(struct guard *guard, const struct host_address *server, const struct host_address *own)
 {
 	static const char what[] = "answers of the name server";
-	struct rule flow = flow_of(server, own);
+	const struct rule tcp = ports_flow(server, own, IPPROTO_TCP, htons(53), 0);
+	const struct rule udp = ports_flow(server, own, IPPROTO_UDP, htons(53), 0);
 
-	flow.fields = RULE_PROTO | RULE_SPORT;
-	flow.proto = IPPROTO_TCP;
-	flow.port_kind = FLOW_PORTS;
-	flow.sport = htons(53);
-	add_flow(guard, &flow, what, server);
-	flow.proto = IPPROTO_UDP;
-	add_messages(guard, &flow, name_bytes, what, server);
+	add_flow(guard, &tcp, what, server);
+	add_messages(guard, &udp, name_bytes, what, server);
+}
+
+static void guard_tunnel(struct guard *guard, const struct host_address *end, const struct host_address *own)
+{
+	const struct rule flow = ports_flow(end, own, end->proto, 0, end->port);
+
+	add_messages(guard, &flow, tunnel_bytes, "the other end of the tunnel,", end);
 }
 
 /* `format`: with %s for the error, if there is one. */
@@ -390,18 +316,15 @@ static void guard_session(struct guard *guard, const struct host_connection *con
 			  const char *what, const char *name, const struct host_addresses *own)
 {
 	const struct host_address *paired[ADDRESSES_PAIRED_MAX];
-	struct rule flow = flow_of(&connection->peer, &connection->own);
+	struct rule flow = ports_flow(&connection->peer, &connection->own, IPPROTO_TCP, connection->peer_port,
+				      connection->own_port);
 	size_t count;
 
-	flow.fields = RULE_PROTO | RULE_SPORT | RULE_DPORT | (peer_begins ? RULE_NEW : 0);
-	flow.proto = IPPROTO_TCP;
-	flow.port_kind = FLOW_PORTS;
-	flow.sport = connection->peer_port;
-	flow.dport = connection->own_port;
+	flow.fields |= peer_begins ? RULE_NEW : 0;
 	guard_connection(guard, &flow, what, &connection->peer);
 	if (peer_begins) {
-		flow = keeper_of(&flow);
-		flow.fields |= RULE_NEW;
+		flow.fields &= ~RULE_SPORT;
+		flow.sport = 0;
 		add_flow(guard, &flow, what, &connection->peer);
 		flow.fields |= RULE_SPORT;
 		guard_next(guard, &flow, &flow.sport, what, &connection->peer);
@@ -430,12 +353,8 @@ static void guard_servers(struct guard *guard, const struct host_connections *se
 
 		for (size_t k = 0; k <= ends; k++) {
 			const struct host_address *end = server->own_port ? &server->own : k ? paired[k - 1] : NULL;
-			struct rule flow = flow_of(&server->peer, end);
+			struct rule flow = ports_flow(&server->peer, end, IPPROTO_TCP, server->peer_port, 0);
 
-			flow.fields = RULE_PROTO | RULE_SPORT;
-			flow.proto = IPPROTO_TCP;
-			flow.port_kind = FLOW_PORTS;
-			flow.sport = server->peer_port;
 			(server->own_port ? add_flow : guard_connection)(guard, &flow, what, &server->peer);
 			flow.fields |= RULE_DPORT;
 			guard_next(guard, &flow, &flow.dport, what, &server->peer);
@@ -449,7 +368,7 @@ static void guard_servers(struct guard *guard, const struct host_connections *se
 struct peers {
 	struct host_connection ssh;
 	bool has_ssh;
-	struct host_addresses own, gateways, name_servers;
+	struct host_addresses own, gateways, tunnels, name_servers;
 	struct host_connections bgp, bgp_servers, servers;
 };
 
@@ -457,25 +376,29 @@ static void peers_close(struct peers *peers)
 {
 	free(peers->own.address);
 	free(peers->gateways.address);
+	free(peers->tunnels.address);
 	free(peers->name_servers.address);
 	free(peers->bgp.connection);
 	free(peers->bgp_servers.connection);
 	free(peers->servers.connection);
 }
 
-/* A gateway to one peer is as needed as that of the default route. 0; -ENOMEM. */
+/* A gateway to one peer is as needed as that of the default route, and so is the other end of a tunnel. 0; -ENOMEM. */
 static int find_ways(struct peers *peers)
 {
 	struct host_connections ssh = { &peers->ssh, peers->has_ssh };
 	struct host_connections *const all[] = { &ssh, &peers->bgp, &peers->bgp_servers, &peers->servers };
+	const struct host_addresses *const far[] = { &peers->name_servers, &peers->tunnels };
+	struct host_ways ways = { &peers->own, &peers->gateways, &peers->tunnels };
 	int error = 0;
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		for (size_t k = 0; k < all[i]->count && !error; k++)
-			error = host_find_way(&all[i]->connection[k], &peers->own, &peers->gateways);
-	for (size_t i = 0; i < peers->name_servers.count && !error; i++)
-		error = host_find_way(&(struct host_connection){ .peer = peers->name_servers.address[i] }, &peers->own,
-				      &peers->gateways);
+			error = host_find_way(&all[i]->connection[k], &ways);
+	/* A tunnel may lead through another one. */
+	for (size_t i = 0; i < sizeof(far) / sizeof(far[0]); i++)
+		for (size_t k = 0; k < far[i]->count && !error; k++)
+			error = host_find_way(&(struct host_connection){ .peer = far[i]->address[k] }, &ways);
 	return error;
 }
 
@@ -507,7 +430,7 @@ static int find_peers(struct guard *guard, const char *state, struct peers *peer
 	if (host_find_servers(state, &peers->servers))
 		return -ENOMEM;
 	peers->has_ssh = host_find_ssh(&peers->ssh);
-	return is_ipv4 ? 0 : find_ways(peers);
+	return find_ways(peers);
 }
 
 static void guard_own(struct guard *guard, const struct host_addresses *own)
@@ -542,6 +465,7 @@ int guard_open_for(const struct rule *only, struct guard *guard, const char *sta
 	/* First those that an operator would miss soonest. */
 	if (peers.has_ssh)
 		guard_session(guard, &peers.ssh, true, "this SSH session, from", "the SSH peer", own);
+	guard_peers(guard, &peers.tunnels, own, guard_tunnel);
 	guard_peers(guard, &peers.gateways, own, guard_gateway);
 	guard_peers(guard, &peers.name_servers, own, guard_name_server);
 	for (size_t i = 0; i < peers.bgp.count; i++)
@@ -572,112 +496,4 @@ bool guard_concerns(const struct guard *guard, const struct rule *rule)
 		if (rule_covers(rule, &guard->flows[i].flow))
 			return true;
 	return false;
-}
-
-/* ---- special addresses ---- */
-
-static const struct special {
-	const char *what;
-	enum flow_family family;
-	unsigned int length;
-	__u8 network[16];
-} specials[] = {
-	{ "private (RFC 1918)", FLOW_IPV4, 8, { 10 } },
-	{ "private (RFC 1918)", FLOW_IPV4, 12, { 172, 16 } },
-	{ "private (RFC 1918)", FLOW_IPV4, 16, { 192, 168 } },
-	{ "loopback", FLOW_IPV4, 8, { 127 } },
-	{ "multicast", FLOW_IPV4, 4, { 224 } },
-	{ "link-local", FLOW_IPV4, 16, { 169, 254 } },
-	{ "shared behind carriers' NAT (RFC 6598)", FLOW_IPV4, 10, { 100, 64 } },
-	{ "\"this network\" (RFC 6890)", FLOW_IPV4, 8, { 0 } },
-	{ "link-local", FLOW_IPV6, 10, { 0xfe, 0x80 } },
-	{ "multicast", FLOW_IPV6, 8, { 0xff } },
-	{ "unique local (RFC 4193)", FLOW_IPV6, 7, { 0xfc } },
-	{ "loopback", FLOW_IPV6, 128, { [15] = 1 } },
-};
-
-/* Whether the prefix is in the range, or covers it. */
-static bool meets(const struct special *special, const union flow_addr *prefix, unsigned int length)
-{
-	const unsigned int common = length < special->length ? length : special->length;
-	union flow_addr range;
-
-	/* Fast for lists with millions of rules: most prefixes differ in the first byte. */
-	if (common >= 8 && prefix->byte[0] != special->network[0])
-		return false;
-	memcpy(range.byte, special->network, sizeof(range.byte));
-	range = rule_network(&range, common);
-	return !memcmp(rule_network(prefix, common).byte, range.byte, sizeof(range.byte));
-}
-
-bool guard_is_elsewhere(const struct rule *rule)
-{
-	const struct host_address network = { rule->family, .bytes = rule->dst };
-	struct host_addresses own = {};
-	bool is_here = !rule->dst_len || host_forwards(rule->family);
-
-	for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]) && !is_here; i++)
-		is_here = specials[i].family == network.family && meets(&specials[i], &rule->dst, rule->dst_len) &&
-			  (!strcmp(specials[i].what, "multicast") || !strcmp(specials[i].what, "loopback"));
-	if (!is_here && host_find_addresses(&own))
-		is_here = true; /* not known */
-	for (size_t i = 0; i < own.count && !is_here; i++)
-		is_here = own.address[i].family == network.family &&
-			  rule_is_network_of(&rule->dst, rule->dst_len, &own.address[i].bytes);
-	/* Broadcasts of a subnet. */
-	is_here = is_here || (rule->dst_len == rule_address_bits(network.family) && host_is_local(&network));
-	free(own.address);
-	return !is_here;
-}
-
-static bool has_leases(enum flow_family family)
-{
-	struct host_addresses own = {};
-	bool is_one = false;
-
-	host_find_addresses(&own);
-	for (size_t i = 0; i < own.count; i++)
-		if (family == FLOW_NO_FAMILY || family == own.address[i].family)
-			is_one |= own.address[i].is_leased;
-	free(own.address);
-	return is_one;
-}
-
-/*
- * DHCP (RFC 2131) and DHCPv6 (RFC 8415), from the server to the client. They are a mistake in any
- * rule with such a port; in a rule for all of UDP, or with `state new`, only where they are needed.
- */
-static bool is_about_leases(const struct rule *rule)
-{
-	const __be16 ports[][2] = { { htons(67), htons(68) }, { htons(547), htons(546) } };
-	bool is_one = false;
-
-	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++)
-		is_one |= (!(rule->fields & RULE_SPORT) || rule->sport == ports[i][0]) &&
-			  (!(rule->fields & RULE_DPORT) || rule->dport == ports[i][1]);
-	if (!is_one || (rule->fields & RULE_PROTO && rule->proto != IPPROTO_UDP))
-		return false;
-	if (rule->fields & (RULE_SPORT | RULE_DPORT))
-		return rule->port_kind == FLOW_PORTS;
-	if (rule->fields & RULE_DETAILS || !(rule->fields & (RULE_PROTO | RULE_NEW)))
-		return false;
-	return has_leases(rule->family);
-}
-
-const char *guard_special(const struct rule *rule)
-{
-	const unsigned int length = rule->src_len ? rule->src_len : rule->dst_len;
-	const union flow_addr *prefix = rule->src_len ? &rule->src : &rule->dst;
-
-	if (rule_blocks(rule) && !rule->src_len && !rule->dst_len && is_about_leases(rule))
-		return "answers of DHCP servers, by which a host keeps its addresses";
-	/* Any other rule with a protocol, a port or both addresses is likely on purpose. */
-	if (rule->action != RULE_DROP || rule->fields || (rule->src_len && rule->dst_len))
-		return NULL;
-	if (!length)
-		return rule->family == FLOW_IPV4 ? "all of IPv4" : "all of IPv6";
-	for (size_t i = 0; i < sizeof(specials) / sizeof(specials[0]); i++)
-		if (specials[i].family == (enum flow_family)rule->family && meets(&specials[i], prefix, length))
-			return specials[i].what;
-	return NULL;
 }

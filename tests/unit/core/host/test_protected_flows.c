@@ -627,6 +627,49 @@ HOST_TEST(test_ssh_peer_of_another_table)
 	}
 }
 
+/* The session comes through a tunnel: its other end is needed, with the protocol and the port of the tunnel. */
+HOST_TEST(test_ssh_through_a_tunnel)
+{
+	static const struct {
+		const char *kind, *proto, *port;
+	} tunnels[] = {
+		{ "vxlan id 5 remote 198.51.100.9 dstport 4789", "udp", " dport 4789" },
+		{ "vxlan id 5 remote 2001:db8:9::9 dstport 4789", "udp", " dport 4789" },
+		{ "geneve id 5 remote 198.51.100.9", "udp", " dport 6081" },
+		{ "gre remote 198.51.100.9 local 192.0.2.1", "gre", "" },
+		{ "gretap remote 198.51.100.9", "gre", "" },
+		{ "ip6gre remote 2001:db8:9::9 local 2001:db8::1", "gre", "" },
+		{ "ipip remote 198.51.100.9 local 192.0.2.1", "4", "" },
+	};
+	char command[128], what[128];
+
+	do_ip("address add 192.0.2.1/24 dev g0");
+	do_ip("address add 2001:db8::1/64 dev g0 nodad");
+	do_ip("-6 route add 2001:db8:9::/64 via 2001:db8::ff");
+	setenv("SSH_CONNECTION", "10.8.0.9 50000 10.8.0.1 22", 1);
+	for (size_t i = 0; i < COUNT(tunnels); i++) {
+		const bool is_ipv6 = strstr(tunnels[i].kind, "2001");
+		const char *end = is_ipv6 ? "2001:db8:9::9" : "198.51.100.9";
+		struct guard guard;
+
+		snprintf(command, sizeof(command), "ip link add t0 type %s 2>/dev/null", tunnels[i].kind);
+		if (system(command))
+			continue; /* this kernel has none */
+		do_ip("link set t0 up");
+		do_ip("address add 10.8.0.1/24 dev t0");
+		guard = open_guard();
+		snprintf(what, sizeof(what), "the other end of the tunnel, %s", end);
+		for (int is_paired = 0; is_paired < 2; is_paired++) {
+			snprintf(command, sizeof(command), "proto %s src %s%s%s", tunnels[i].proto, end,
+				 !is_paired ? "" : is_ipv6 ? " dst 2001:db8::1" : " dst 192.0.2.1", tunnels[i].port);
+			assert_guarded(&guard, command, what);
+		}
+		assert_int_equal(what_of(&guard, "src 2001:db8::ff") != NULL, is_ipv6);
+		guard_close(&guard);
+		do_ip("link del t0");
+	}
+}
+
 /* Routers without a default route, and hosts that have it in parts. */
 HOST_TEST(test_wide_routes)
 {
@@ -1001,7 +1044,7 @@ TEST(test_special)
 		const char *what;
 
 		assert_int_equal(rule_parse(specials[i].rule, &rule, &reason), 0);
-		what = guard_special(&rule);
+		what = guard_special(&rule, NULL);
 		if (!what != !specials[i].what)
 			print_error("%s: %s\n", specials[i].rule, what ? what : "not special");
 		assert_int_equal(!what, !specials[i].what);
@@ -1010,35 +1053,47 @@ TEST(test_special)
 	}
 }
 
-/* Without the answers of its DHCP server a host loses its address when the lease ends. */
-HOST_TEST(test_leases)
+/* What drops all UDP to this host drops answers, too. */
+HOST_TEST(test_answers)
 {
+	static const char leases[] = "answers of DHCP servers, by which a host keeps its addresses",
+			  udp[] = "answers by UDP to this host, as of DNS, NTP and DHCP";
 	static const struct {
-		const char *rule;
-		bool is_mistake;
+		const char *rule, *what;
 	} rows[] = {
-		{ "proto udp", true },
-		{ "state new", true },
-		{ "proto udp state new", true },
-		{ "proto tcp state new", false },
-		{ "proto tcp", false },
-		{ "proto udp src 203.0.113.7", false },
-		{ "proto udp action pass", false },
-		{ "proto udp length 1500", false },
-		{ "proto udp dport 53", false },
+		{ "proto udp", udp },
+		{ "proto udp dst 192.0.2.1", udp },
+		{ "proto udp dst 192.0.2.0/30", udp },
+		{ "proto udp dst 192.0.2.2", NULL },
+		{ "proto udp dst 2001:db8::1", NULL },
+		{ "state new", NULL },
+		{ "proto udp state new", NULL },
+		{ "udp dport 68 state new", NULL },
+		{ "udp dport 68", leases },
+		{ "sport 547 dst 192.0.2.1", leases },
+		{ "sport 67 dport 68 dst 192.0.2.2", NULL },
+		{ "udp sport 67 dport 546", NULL },
+		{ "proto tcp", NULL },
+		{ "proto udp src 203.0.113.7", NULL },
+		{ "proto udp action pass", NULL },
+		{ "proto udp rate 10/s", NULL },
+		{ "proto udp length 1500", NULL },
+		{ "proto udp dport 53", NULL },
 	};
+	struct host_addresses own = {};
 
-	for (int is_leased = 0; is_leased < 2; is_leased++) {
-		do_ip(is_leased ? "address change 192.0.2.1/24 dev g0 valid_lft 3600 preferred_lft 3600" :
-				  "address add 192.0.2.1/24 dev g0");
-		for (size_t i = 0; i < COUNT(rows); i++) {
-			struct rule rule;
+	do_ip("address add 192.0.2.1/24 dev g0");
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct rule rule;
+		const char *what;
 
-			assert_int_equal(rule_parse(rows[i].rule, &rule, &(struct reason){}), 0);
-			if (!guard_special(&rule) == (is_leased && rows[i].is_mistake))
-				fail_msg("%s, leased %d", rows[i].rule, is_leased);
-		}
+		assert_int_equal(rule_parse(rows[i].rule, &rule, &(struct reason){}), 0);
+		what = guard_special(&rule, &own);
+		if (!what != !rows[i].what || (what && strcmp(what, rows[i].what)))
+			fail_msg("%s: %s", rows[i].rule, what);
 	}
+	assert_int_equal(own.count, 1);
+	free(own.address);
 }
 
 TEST(test_servers_of_files)
