@@ -104,11 +104,16 @@ test_an_interface_that_left() {
 	assert_status 1 xc status
 	assert_output '^effect: +filters, but NOT on all interfaces that it was loaded on$'
 	assert_error '^note: a filter with these rules seems to run in another network namespace, where changes do not'
+	assert_fails 3 'done here, but a filter with these rules seems to run in another network namespace' xc panic
+	assert_status 1 xc status --verbose
+	assert_output '^ +panic: +yes'
+	assert_fails 3 'done here, but .* type the same there, or move its interface back$' xc panic off
 	ip -n "$TX" link set vrx2 netns "$RX"
 	in_rx ip link set vrx2 up
 	assert_status 0 xc add 192.0.2.3
 	! grep 'another network' "$STATE/err" || fail "it is back"
 	assert_status 0 xc status
+	assert_status 0 xc panic
 }
 
 # It stays known through growth and a trial, until the filter is loaded or unloaded there.

@@ -192,7 +192,7 @@ SCENE_TEST(test_sockets)
 /* What a DHCP server sends to its client begins nothing, though no socket waits: at the ports of the family, both of them. */
 SCENE_TEST(test_leases)
 {
-	static const __u16 ports[][2] = { { 67, 68 }, { 547, 546 }, { 67, 67 }, { 68, 68 }, { 68, 67 },
+	static const __u16 ports[][2] = { { 67, 68 },   { 547, 546 }, { 67, 67 },   { 68, 68 },  { 68, 67 },
 					  { 547, 547 }, { 546, 546 }, { 546, 547 }, { 67, 546 }, { 547, 68 } };
 	const struct rule rule = parse_rule("proto udp state new");
 
@@ -209,7 +209,8 @@ SCENE_TEST(test_leases)
 			scene_set_up(scene);
 			raw_filter_add(&scene->filter, &rule);
 			run = raw_filter_run(&scene->filter, 0, frame, frames[packet].length);
-			check((run.outcome != OUTCOME_DROP_RULE) == (i == family), packets[packet].name, "outcome of row", i);
+			check((run.outcome != OUTCOME_DROP_RULE) == (i == family), packets[packet].name,
+			      "outcome of row", i);
 		}
 	}
 }

@@ -255,10 +255,9 @@ static int say_refused(const struct session *session, struct refusal *refusal, c
 		snprintf(when, sizeof(when), " when the pass rule for it ends, in %s",
 			 rule_time_format(block->in_ms, time));
 	if (refusal->is_undone)
-		return reason_set(
-			reason, -ECANCELED,
-			"%s would block %s once the pending change is undone%s; %s; first: xdp-cuckoo%s confirm", who,
-			what, block->in_ms ? " and a pass rule has ended" : "", outcome, option);
+		return reason_set(reason, -ECANCELED,
+				  "%s would block %s once the pending change is undone%s; %s; first: xdp-cuckoo%s confirm",
+				  who, what, block->in_ms ? " and a pass rule has ended" : "", outcome, option);
 	return reason_set(reason, -ECANCELED, "%s would block %s%s; %s; first: %s", who, what, when, outcome,
 			  guard_advice_text(&refusal->advice, option, commands));
 }

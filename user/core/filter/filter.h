@@ -353,8 +353,9 @@ __u32 panic_next(__u32 run, enum panic_by by, bool is_on);
 
 /*
  * Sets or ends the panic of every running filter of the name; NULL: of all. Works while other commands change the
- * filters. *meant: how many filters there are; *is_changed becomes true if one was in another state. -EPROTO, -EPERM: some filters cannot be seen or used; all others are in
- * the wanted state. -EAGAIN: another command keeps replacing tables.
+ * filters. *meant: how many filters there are; *is_changed becomes true if one was in another state. -EPROTO, -EPERM: some
+ * filters cannot be seen or used; -EREMOTE, for an operator: one runs in another network namespace; all others are in the
+ * wanted state. -EAGAIN: another command keeps replacing tables.
  */
 int filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, bool *is_changed,
 		 struct reason *reason);

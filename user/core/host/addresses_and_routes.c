@@ -349,56 +349,55 @@ int host_find_gateways(bool is_ipv4_only, struct host_addresses *gateways, bool 
 	return unlisted;
 }
 
-/* The other end of a tunnel to one peer, as the kernel describes the interface. The kind comes before its data. */
+/* The attribute of a type in another one; NULL: it has none, or there is no other one. */
+static const struct nlattr *part_of(const struct nlattr *whole, __u16 type)
+{
+	const struct nlattr *part, *found = NULL;
+
+	if (whole && type)
+		mnl_attr_for_each_nested(part, whole)
+			found = mnl_attr_get_type(part) == type ? part : found;
+	return found;
+}
+
+/* The other end of a tunnel, as the kernel describes the interface. */
 static int read_tunnel(const struct nlmsghdr *message, void *context)
 {
 	static const struct {
 		const char *kind;
 		__u8 proto; /* 0: the inner packets tell it */
 		__u16 remote, remote_ipv6, port;
-	} tunnels[] = {
+	} kinds[] = {
 		{ "ipip", 0, IFLA_IPTUN_REMOTE, 0, 0 },
 		{ "sit", 0, IFLA_IPTUN_REMOTE, 0, 0 },
 		{ "ip6tnl", 0, IFLA_IPTUN_REMOTE, 0, 0 },
 		{ "gre", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, 0 },
 		{ "gretap", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, 0 },
 		{ "ip6gre", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, 0 },
-		{ "ip6gretap", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, 0 },
 		{ "vxlan", IPPROTO_UDP, IFLA_VXLAN_GROUP, IFLA_VXLAN_GROUP6, IFLA_VXLAN_PORT },
 		{ "geneve", IPPROTO_UDP, IFLA_GENEVE_REMOTE, IFLA_GENEVE_REMOTE6, IFLA_GENEVE_PORT },
 	};
-	const size_t kinds = sizeof(tunnels) / sizeof(tunnels[0]);
-	const struct nlattr *link, *info, *datum;
-	struct host_address *end = context;
-	size_t i = kinds;
-	__be16 port = 0;
+	const struct nlattr *link, *info = NULL;
 
-	mnl_attr_for_each(link, message, sizeof(struct ifinfomsg)) {
-		if (mnl_attr_get_type(link) != IFLA_LINKINFO)
+	mnl_attr_for_each(link, message, sizeof(struct ifinfomsg))
+		info = mnl_attr_get_type(link) == IFLA_LINKINFO ? link : info;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const struct nlattr *kind = part_of(info, IFLA_INFO_KIND), *data = part_of(info, IFLA_INFO_DATA);
+		const struct nlattr *ipv4 = part_of(data, kinds[i].remote), *port = part_of(data, kinds[i].port);
+		const struct nlattr *remote = ipv4 ? ipv4 : part_of(data, kinds[i].remote_ipv6);
+		struct host_address *end = context;
+
+		if (!remote || strcmp(mnl_attr_get_str(kind), kinds[i].kind))
 			continue;
-		mnl_attr_for_each_nested(info, link) {
-			if (mnl_attr_get_type(info) == IFLA_INFO_KIND)
-				for (i = 0; i < kinds && strcmp(tunnels[i].kind, mnl_attr_get_str(info));)
-					i++;
-			if (mnl_attr_get_type(info) != IFLA_INFO_DATA || i == kinds)
-				continue;
-			mnl_attr_for_each_nested(datum, info) {
-				const __u16 type = mnl_attr_get_type(datum);
-				const bool is_ipv4 = mnl_attr_get_payload_len(datum) == 4;
-
-				if (type == tunnels[i].port)
-					port = mnl_attr_get_u16(datum);
-				else if (type == tunnels[i].remote || type == tunnels[i].remote_ipv6)
-					*end = host_address_of(is_ipv4 ? AF_INET : AF_INET6,
-							       mnl_attr_get_payload(datum));
-			}
-			end->proto = tunnels[i].proto;
-			end->port = port;
-		}
+		*end = host_address_of(mnl_attr_get_payload_len(remote) == 4 ? AF_INET : AF_INET6,
+				       mnl_attr_get_payload(remote));
+		end->proto = kinds[i].proto;
+		end->port = port ? mnl_attr_get_u16(port) : 0;
 	}
 	return MNL_CB_OK;
 }
 
+/* Adds the other end of the tunnel by which this host reaches `inner`, if the interface is one. 0; -ENOMEM. */
 static int find_tunnel(unsigned int interface, const struct host_address *inner, struct host_addresses *tunnels)
 {
 	static const union flow_addr none;
@@ -409,11 +408,12 @@ static int find_tunnel(unsigned int interface, const struct host_address *inner,
 
 	request->nlmsg_type = RTM_GETLINK;
 	header->ifi_index = interface;
-	if (!interface || netlink_ask(request, read_tunnel, &end) || !memcmp(&end.bytes, &none, sizeof(none)))
+	if (!interface || tunnels->count >= TUNNELS_MAX || netlink_ask(request, read_tunnel, &end) ||
+	    !memcmp(&end.bytes, &none, sizeof(none)))
 		return 0;
 	if (!end.proto)
 		end.proto = inner->family == FLOW_IPV4 ? IPPROTO_IPIP : IPPROTO_IPV6;
-	return tunnels->count < TUNNELS_MAX ? add_address_once(tunnels, &end) : 0;
+	return add_address_once(tunnels, &end);
 }
 
 int host_find_way(struct host_connection *connection, const struct host_ways *ways)

@@ -92,8 +92,8 @@ struct host_address {
 	bool is_advertised;    /* for a gateway: its own router advertisements made the route */
 	bool is_default;       /* for a gateway: of a default route */
 	__u8 length;           /* of the prefix on the link of an address of this host */
-	__u8 proto;             /* for the other end of a tunnel: of its packets */
-	__be16 port;            /* and to which port they come; 0: they have none */
+	__u8 proto;            /* for the other end of a tunnel: of its packets */
+	__be16 port;           /* and to which port they come; 0: they have none */
 	unsigned int interface; /* index; for an address of this host */
 };
 

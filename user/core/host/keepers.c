@@ -48,8 +48,8 @@ static struct rule keeper_of(const struct rule *flow)
 
 bool guard_lets_in(const struct rule *pass)
 {
-	return pass->fields & RULE_DPORT && !(pass->fields & (RULE_SPORT | RULE_DETAILS)) && pass->proto == IPPROTO_TCP &&
-	       pass->dport != htons(HOST_BGP_PORT);
+	return pass->fields & RULE_DPORT && !(pass->fields & (RULE_SPORT | RULE_DETAILS)) &&
+	       pass->proto == IPPROTO_TCP && pass->dport != htons(HOST_BGP_PORT);
 }
 
 void guard_advise(struct guard_advice *advice, const struct guard_flow *flow)

@@ -661,7 +661,10 @@ HOST_TEST(test_ssh_through_a_tunnel)
 		snprintf(what, sizeof(what), "the other end of the tunnel, %s", end);
 		for (int is_paired = 0; is_paired < 2; is_paired++) {
 			snprintf(command, sizeof(command), "proto %s src %s%s%s", tunnels[i].proto, end,
-				 !is_paired ? "" : is_ipv6 ? " dst 2001:db8::1" : " dst 192.0.2.1", tunnels[i].port);
+				 !is_paired ? "" :
+				 is_ipv6    ? " dst 2001:db8::1" :
+					      " dst 192.0.2.1",
+				 tunnels[i].port);
 			assert_guarded(&guard, command, what);
 		}
 		assert_int_equal(what_of(&guard, "src 2001:db8::ff") != NULL, is_ipv6);
