@@ -168,6 +168,38 @@ struct stored {
 	struct store_feeds feeds;
 };
 
+/* Also reads whether a pass rule voids the drop rules. What the guard misses is in guard->missing. */
+static int read_stored(const struct invocation *invocation, struct stored *stored, struct guard *guard,
+		       struct reason *reason)
+{
+	struct store *store;
+	char text[RULE_TEXT_BYTES];
+	struct rule rule;
+	int error = command_open_store(invocation, &store, reason);
+
+	if (error || !store)
+		return error;
+	session_state_dir(invocation->state, invocation->name, stored->dir, sizeof(stored->dir));
+	stored->is_read_only = access(stored->dir, W_OK) && errno == EROFS;
+	if (stored->is_read_only)
+		output_note("the store is on a read-only file system: until you make it writable, commands change, "
+			    "confirm and undo no rules");
+	stored->home = store_home(store);
+	error = store_in_force(store, &stored->info, &stored->lists);
+	if (!error)
+		error = store_settings(store, &stored->settings);
+	if (!error)
+		error = store_pending(store, &stored->pending);
+	if (!error)
+		error = store_shapes(store, &stored->shapes);
+	if (!error)
+		error = store_feeds(store, &stored->lists, &stored->feeds);
+	if (!error && !guard_open(guard, invocation->state, reason) && !change_find_void(store, guard, &rule))
+		reason_set(&stored->voided, 0, CHANGE_VOID, rule_format(&rule, text));
+	store_close(store);
+	return store_unread_reason(error, reason);
+}
+
 static json_t *store_status(const struct invocation *invocation, const struct stored *stored)
 {
 	json_t *kinds = json_array(), *not_fed = json_array(), *failed = json_array();
@@ -401,35 +433,9 @@ static enum command_status run_status(const struct invocation *invocation)
 	struct guard guard = {};
 	bool is_any_ineffective = false;
 	struct stored stored = { .settings = store_settings_default };
-	struct store *store;
 	struct reason reason;
-	char text[RULE_TEXT_BYTES];
-	struct rule rule;
 	bool sees_own = false, is_partial;
-	int error = command_open_store(invocation, &store, &reason);
-
-	if (!error && store) {
-		session_state_dir(invocation->state, invocation->name, stored.dir, sizeof(stored.dir));
-		stored.is_read_only = access(stored.dir, W_OK) && errno == EROFS;
-		if (stored.is_read_only)
-			output_note(
-				"the store is on a read-only file system: until you make it writable, commands change, "
-				"confirm and undo no rules");
-		stored.home = store_home(store);
-		error = store_in_force(store, &stored.info, &stored.lists);
-		if (!error)
-			error = store_settings(store, &stored.settings);
-		if (!error)
-			error = store_pending(store, &stored.pending);
-		if (!error)
-			error = store_shapes(store, &stored.shapes);
-		if (!error)
-			error = store_feeds(store, &stored.lists, &stored.feeds);
-		if (!error && !guard_open(&guard, invocation->state, &reason) && !change_find_void(store, &guard, &rule))
-			reason_set(&stored.voided, 0, CHANGE_VOID, rule_format(&rule, text));
-		store_close(store);
-		store_unread_reason(error, &reason);
-	}
+	int error = read_stored(invocation, &stored, &guard, &reason);
 
 	config_expect(invocation->name, &stored.lists);
 	if (!error)

@@ -93,11 +93,49 @@ static bool has_other_rate(const struct announced *announced, const struct rule_
 	return node && node->rate != rule.rate && node->count > (own->count && !rule_set_compare(own, 0, &rule));
 }
 
+static enum refusal find_rate(const struct announced *announced, const struct node *peer, struct reason *why)
+{
+	const size_t room = RATES_MAX - (announced->rates_count - peer->session->rates);
+	const size_t most = peer->bytes ? room / 2 : room;
+
+	if (peer->session->rates < most)
+		return REFUSAL_NONE;
+	reason_set(why, 0,
+		   peer->bytes ? "the peer may have %zu flows with a rate: half of the room that other peers leave" :
+				 "there are %zu flows with a rate already; other rates are for other lists",
+		   most);
+	return REFUSAL_RATES;
+}
+
+static enum refusal find_kinds(struct announced *announced, const struct node *peer, const struct rule_set *rules,
+			       bool may_plan, struct reason *why)
+{
+	struct shape_list kinds = announced->kinds, alone;
+	size_t share;
+
+	if (!add_kinds(&kinds, rules, may_plan, KINDS_MAX)) {
+		reason_set(why, 0, "flows have more kinds of rule (fields and prefix lengths) than %d, which have room",
+			   KINDS_MAX);
+		return REFUSAL_KINDS;
+	}
+	if (kinds.count > announced->kinds.count && peer->bytes) {
+		share = find_share(announced, peer, rules, &alone);
+		if (!add_kinds(&alone, rules, may_plan, share)) {
+			reason_set(why, 0,
+				   "the peer %.*s brings new kinds of rule (fields and prefix lengths), and may have "
+				   "%zu: half of the room that other peers leave",
+				   (int)peer->bytes, (const char *)peer->key, share);
+			return REFUSAL_KINDS;
+		}
+	}
+	announced->kinds = kinds;
+	return REFUSAL_NONE;
+}
+
 enum refusal flow_find_room(struct announced *announced, const struct node *peer, const struct rule_set *rules,
 			    const struct rule_set *own, bool may_plan, struct reason *why)
 {
 	const struct flowspec_options *options = announced->options;
-	struct shape_list kinds;
 
 	if (options->peer_flows_max && peer->count >= options->peer_flows_max) {
 		reason_set(why, 0, "there are %u flows of the peer %.*s already, as many as max-flows-peer allows",
@@ -120,39 +158,9 @@ enum refusal flow_find_room(struct announced *announced, const struct node *peer
 	}
 	if (!announced->limits_kinds)
 		return REFUSAL_NONE;
-	if (has_rate(rules)) {
-		const size_t room = RATES_MAX - (announced->rates_count - peer->session->rates);
-		const size_t most = peer->bytes ? room / 2 : room;
-
-		if (peer->session->rates >= most) {
-			reason_set(why, 0,
-				   peer->bytes ?
-					   "the peer may have %zu flows with a rate: half of the room that other peers leave" :
-					   "there are %zu flows with a rate already; other rates are for other lists",
-				   most);
-			return REFUSAL_RATES;
-		}
-	}
-	kinds = announced->kinds;
-	if (!add_kinds(&kinds, rules, may_plan, KINDS_MAX)) {
-		reason_set(why, 0, "flows have more kinds of rule (fields and prefix lengths) than %d, which have room",
-			   KINDS_MAX);
-		return REFUSAL_KINDS;
-	}
-	if (kinds.count > announced->kinds.count && peer->bytes) {
-		struct shape_list alone;
-		const size_t share = find_share(announced, peer, rules, &alone);
-
-		if (!add_kinds(&alone, rules, may_plan, share)) {
-			reason_set(why, 0,
-				   "the peer %.*s brings new kinds of rule (fields and prefix lengths), and may have "
-				   "%zu: half of the room that other peers leave",
-				   (int)peer->bytes, (const char *)peer->key, share);
-			return REFUSAL_KINDS;
-		}
-	}
-	announced->kinds = kinds;
-	return REFUSAL_NONE;
+	if (has_rate(rules) && find_rate(announced, peer, why) != REFUSAL_NONE)
+		return REFUSAL_RATES;
+	return find_kinds(announced, peer, rules, may_plan, why);
 }
 
 int flow_count_for(struct announced *announced, struct announced_flow *flow, struct node *peer)
