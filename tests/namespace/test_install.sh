@@ -152,6 +152,8 @@ test_units_are_sound() {
 	done
 	assert_status 0 systemd-analyze verify --man=no "$STATE"/units/*@web.* "$STATE/units/xdp-cuckoo-exporter.service"
 	assert_equal '' "$(cat "$STATE/err")" "complaints"
+	# What changes filters may start the process that undoes what nobody confirms: a restart of the unit must not end it.
+	assert_equal '' "$(grep -L '^KillMode=process$' $(grep -l '^Cap.*CAP_NET_ADMIN' user/package/systemd/*))" "units that end it"
 }
 
 # The exporter listens on the network, so its unit is confined: systemd rates it at most 3 of 10.
