@@ -324,12 +324,16 @@ int kernel_row_counters(const struct kernel_filter *filter, __u32 row, struct ab
 
 bool kernel_misses_interface(const struct kernel_filter *filter)
 {
-	return filter->config->received[0];
+	bool misses = false;
+
+	for (size_t i = 0; i < MEMORY_INTERFACES; i++)
+		misses |= filter->config->received[i] && memory.interface[i].program != memory_number(filter);
+	return misses;
 }
 
 void kernel_want_received(const struct kernel_filter *filter, int ifindex, bool is_wanted)
 {
-	(void)filter, (void)ifindex, (void)is_wanted;
+	filter->config->received[ifindex - 1] = is_wanted ? ifindex : 0;
 }
 
 /* ---- time and chance ---- */

@@ -88,6 +88,14 @@ static int set_up(struct filter *filter, struct store *store, const char *name, 
 	return error;
 }
 
+/* Notes the interfaces to which another tool, or an older version that noted none, attached the filter. */
+static void note_interfaces(const struct kernel_filter *kernel)
+{
+	for (size_t i = 0; i < kernel->attachments_count; i++)
+		if (!kernel_is_outgoing(&kernel->attachments[i]))
+			kernel_want_received(kernel, kernel->attachments[i].ifindex, true);
+}
+
 void filter_start(struct filter *filter)
 {
 	struct abi_config *config = filter->kernel.config;
@@ -95,10 +103,7 @@ void filter_start(struct filter *filter)
 	if (filter->state != FILTER_SET_UP)
 		return;
 	config->magic = ABI_MAGIC;
-	/* Notes the interfaces to which another tool attached the filter. */
-	for (size_t i = 0; i < filter->kernel.attachments_count; i++)
-		if (!kernel_is_outgoing(&filter->kernel.attachments[i]))
-			kernel_want_received(&filter->kernel, filter->kernel.attachments[i].ifindex, true);
+	note_interfaces(&filter->kernel);
 	__atomic_fetch_or(&config->run, ABI_RUN_SET_UP, __ATOMIC_RELEASE);
 	filter_settle_readers(filter);
 }
@@ -171,6 +176,8 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 		return error;
 	}
 	filter_settle(config, old);
+	if (old->version < 15) /* some filters of version 14 noted none */
+		note_interfaces(&filter->kernel);
 	filter->state = FILTER_TAKEN_OVER;
 	return 0;
 }

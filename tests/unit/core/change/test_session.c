@@ -274,12 +274,13 @@ TEST(test_members_of_other_versions)
 {
 	begin_one();
 	for (unsigned int version = 7; version <= 8; version++) {
-		config_of(0)->outgoing = config_of(0)->received[2] = 5;
+		config_of(0)->outgoing = config_of(0)->received[4] = 5;
 		config_of(0)->version = version;
 		open_session(&session);
 		session_close(&session);
 		assert_int_equal(config_of(0)->outgoing, version < 8 ? 0 : 5);
-		assert_int_equal(config_of(0)->received[2], version < 8 ? 0 : 5);
+		assert_int_equal(config_of(0)->received[4], version < 8 ? 0 : 5);
+		assert_int_equal(config_of(0)->received[0], 1); /* where it runs: the old one did not note it */
 	}
 }
 
@@ -429,7 +430,7 @@ TEST(test_an_interface_has_left)
 	memory.runs_elsewhere = true;
 	open_session(&session);
 	assert_string_equal(session.not_reached.text, "");
-	session.filters[0].kernel.config->received[0] = 1;
+	session.filters[0].kernel.config->received[1] = 2;
 	session_close(&session);
 	open_session(&session);
 	assert_non_null(strstr(session.not_reached.text, "another network namespace"));
