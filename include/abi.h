@@ -266,7 +266,7 @@ struct abi_config {
 	__u16 ephemeral_first, ephemeral_last;
 	__u32 reserved2;
 	__u64 outgoing; /* bit abi_counter_row(): the tool has put the program for sent packets on this interface */
-	__u64 reserved3;
+	__u8 received_upper[ABI_RECEIVED]; /* of the same indexes, from the upper bits; 0: an older tool noted the lower */
 	__u64 pending_id; /* the store's change that ABI_RUN_UNCONFIRMED belongs to; 0: a load */
 	/* Interfaces that the tool has put the program for received packets on: the lower bits of their indexes; 0: none. */
 	__u16 received[ABI_RECEIVED];

@@ -98,7 +98,8 @@ test_an_interface_that_left() {
 	ip -n "$RX" link set vrx2 netns "$TX"
 	assert_status 0 xc add 192.0.2.1
 	! grep 'another network' "$STATE/err" || fail "its program has the same table"
-	assert_status 0 xc status
+	assert_status 1 xc status
+	assert_error '^note: 1 of the interfaces that it was loaded on is not here any more: gone, or in another network names'
 	assert_status 0 xc resize 3000000
 	assert_notes 'seems to run in another network namespace' xc add 192.0.2.2
 	assert_status 1 xc status
@@ -114,6 +115,24 @@ test_an_interface_that_left() {
 	! grep 'another network' "$STATE/err" || fail "it is back"
 	assert_status 0 xc status
 	assert_status 0 xc panic
+}
+
+# As after rmmod: an interface of the same name is another one.
+test_an_interface_that_is_gone() {
+	second_pair
+	xc load vrx vrx2 >/dev/null
+	xc add 192.0.2.1
+	ip -n "$RX" link del vrx2
+	assert_status 1 xc status
+	assert_output '^effect: +filters, but NOT on all interfaces that it was loaded on$'
+	second_pair
+	assert_status 1 xc status
+	assert_error 'or to forget this: xdp-cuckoo load IFACE, also one where it runs$'
+	assert_status 0 xc load vrx
+	assert_status 0 xc status
+	ip -n "$RX" link del vrx
+	assert_status 0 xc status
+	assert_error '^note: no filter runs, and whether one should is not known: no configuration names interfaces; '
 }
 
 # It stays known through growth and a trial, until the filter is loaded or unloaded there.
@@ -162,7 +181,7 @@ test_an_interface_that_another_tool_took_off() {
 	is_lost
 	case_begin 'an interface that is gone'
 	ip -n "$RX" link del vrx2
-	assert_status 0 xc status
+	assert_status 1 xc status
 	case_begin 'up forgets what the file does not name, also an interface with a large index'
 	ip -n "$RX" link add vrx2 index 70000 type veth peer name vtx2 netns "$TX"
 	ip -n "$RX" link set vrx2 up

@@ -331,6 +331,11 @@ bool kernel_misses_interface(const struct kernel_filter *filter)
 	return misses;
 }
 
+void kernel_forget_gone(const struct kernel_filter *filter)
+{
+	(void)filter;
+}
+
 void kernel_want_received(const struct kernel_filter *filter, int ifindex, bool is_wanted)
 {
 	filter->config->received[ifindex - 1] = is_wanted ? ifindex : 0;

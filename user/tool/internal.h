@@ -65,7 +65,7 @@ const char *status_ineffective(const struct kernel_filter *filters, size_t count
 void status_report_losses(const struct kernel_filter *filters, size_t count);
 
 /* Whether the configuration of this name wants a filter, though none runs. Notes it. */
-bool status_is_missing(const char *name);
+bool status_is_missing(const char *name, bool has_rules);
 
 /*
  * ---- batch_line.c: one line of `batch` ----

@@ -67,12 +67,13 @@ static bool lacks_interfaces(const struct kernel_filter *filters, size_t count, 
 	return lacks;
 }
 
-/* Whether the filter is taken off an interface, or has left with one. Notes each. */
+/* Whether the filter is taken off an interface, or one is gone, or it has left with one. Notes each. */
 static bool lost_interfaces(const struct kernel_filter *filters, size_t count, size_t at)
 {
 	struct if_nameindex *there = if_nameindex();
 	const char *name = session_name_option(filters[at].config->name);
-	bool lost = false;
+	const size_t gone = kernel_gone_interfaces(filters, count, at);
+	bool lost = gone;
 
 	for (const struct if_nameindex *i = there; i && i->if_index; i++) {
 		char interface[IF_NAMESIZE];
@@ -93,11 +94,15 @@ static bool lost_interfaces(const struct kernel_filter *filters, size_t count, s
 		lost = true;
 		output_note("a filter with these rules seems to run in another network namespace, where "
 			    "changes do not reach it: move its interface back, or unload it there");
+	} else if (gone) {
+		output_note("%zu of the interfaces that it was loaded on %s here any more: gone, or in another network namespace; "
+			    "to put it on a new one, or to forget this: xdp-cuckoo%s load IFACE, also one where it runs",
+			    gone, gone == 1 ? "is not" : "are not", name);
 	}
 	return lost;
 }
 
-bool status_is_missing(const char *name)
+bool status_is_missing(const char *name, bool has_rules)
 {
 	const char *option = session_name_option(name);
 	size_t there = 0;
@@ -105,6 +110,10 @@ bool status_is_missing(const char *name)
 	struct reason reason;
 	const int error = config_open(NULL, name, NULL, &config, &reason);
 
+	if (error == -ENOENT && has_rules)
+		output_note("no filter runs, and whether one should is not known: no configuration names interfaces; xdp-cuckoo%s "
+			    "load IFACE runs one, and xdp-cuckoo.conf(5) keeps it",
+			    option);
 	if (error == -ENOENT || error == -EACCES)
 		return false;
 	for (size_t i = 0; !error && i < config->interfaces_count; i++)

@@ -175,7 +175,8 @@ const struct kernel_attachment *session_attachment_on(const struct session *sess
 
 /*
  * Runs the session's filter on an interface, and with is_outgoing on the packets sent there. What is there already stays.
- * After an error nothing is there that was not there before. 0, and errors, as kernel_attach().
+ * From now on it need not run where it ran on interfaces that are gone. After an error nothing is there that was not there
+ * before. 0, and errors, as kernel_attach().
  */
 int session_attach(struct session *session, const char *interface, enum kernel_mode mode, bool is_outgoing,
 		   struct reason *reason);

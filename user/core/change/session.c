@@ -251,6 +251,8 @@ int session_attach(struct session *session, const char *interface, enum kernel_m
 		filter = &session->filters->kernel;
 		error = kernel_attach(filter, interface, mode, reason);
 	}
+	if (!error)
+		kernel_forget_gone(filter);
 	if (error || !is_outgoing || session_attachment_on(session, interface, true))
 		return error;
 	error = kernel_attach_outgoing(filter, interface, &why);

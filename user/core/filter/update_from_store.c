@@ -161,6 +161,7 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 	if (old->version >= 8) { /* before, something else was there */
 		config->outgoing = old->outgoing;
 		memcpy(config->received, old->received, sizeof(config->received));
+		memcpy(config->received_upper, old->received_upper, sizeof(config->received_upper));
 	}
 	config->run = old->run & ABI_RUN_UNCONFIRMED;
 	error = filter_update(filter, store, name, reason);

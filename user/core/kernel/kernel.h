@@ -277,6 +277,12 @@ bool kernel_has_lost_interface(const struct kernel_filter *filters, size_t count
  * tool may have taken it off, or the interface is gone, or in another network namespace.
  */
 bool kernel_misses_interface(const struct kernel_filter *filter);
+/*
+ * How many interfaces that filters[at] was loaded on are gone from this network namespace, until kernel_forget_gone(). As
+ * many as the `count` filters have unknown ones are taken for moved ones that are back.
+ */
+size_t kernel_gone_interfaces(const struct kernel_filter *filters, size_t count, size_t at);
+void kernel_forget_gone(const struct kernel_filter *filter);
 void kernel_want_received(const struct kernel_filter *filter, int ifindex, bool is_wanted);
 
 /*

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Remembers in the filter's config on which interfaces it should be, so that one is noticed from which another tool has
- * taken the filter. `received` has 16 bits of the index of each interface; `outgoing` has a bit for several interfaces.
+ * taken the filter. `received` and `received_upper` have 24 bits of the index of each interface; `outgoing` has a bit for
+ * several interfaces.
  */
+#include <string.h>
+
 #include <net/if.h>
 
 #include "kernel/internal.h"
@@ -12,19 +15,35 @@ static __u64 outgoing_bit(const struct kernel_attachment *attachment)
 	return 1ULL << abi_counter_row(attachment->ifindex);
 }
 
-/* The place of this interface among those that the filter should be on; NULL: it should not. */
-static __u16 *received_place(const struct kernel_filter *filter, int ifindex)
+static __u8 upper_bits(int ifindex)
 {
-	for (size_t i = 0; i < ABI_RECEIVED; i++)
-		if (filter->config->received[i] && filter->config->received[i] == (__u16)ifindex)
-			return &filter->config->received[i];
-	return NULL;
+	return (ifindex >> 16) % 255 + 1;
 }
 
-static bool is_on_interface(const struct kernel_filter *filter, __u16 low_bits)
+/* Whether this place is of this interface. */
+static bool is_place_of(const struct abi_config *config, size_t place, int ifindex)
+{
+	const __u8 upper = config->received_upper[place];
+
+	return config->received[place] && config->received[place] == (__u16)ifindex &&
+	       (!upper || upper == upper_bits(ifindex));
+}
+
+/* The place of this interface among those that the filter should be on; ABI_RECEIVED: it should not. */
+static size_t place_of(const struct abi_config *config, int ifindex)
+{
+	size_t place = 0;
+
+	while (place < ABI_RECEIVED && !is_place_of(config, place, ifindex))
+		place++;
+	return place;
+}
+
+/* Whether the filter is on the interface of this place. */
+static bool is_there(const struct kernel_filter *filter, size_t place)
 {
 	for (size_t i = 0; i < filter->attachments_count; i++)
-		if ((__u16)filter->attachments[i].ifindex == low_bits)
+		if (is_place_of(filter->config, place, filter->attachments[i].ifindex))
 			return true;
 	return false;
 }
@@ -32,16 +51,19 @@ static bool is_on_interface(const struct kernel_filter *filter, __u16 low_bits)
 /* If there is no room, an interface that the filter is not on gives its place to the new one. */
 void kernel_want_received(const struct kernel_filter *filter, int ifindex, bool is_wanted)
 {
-	__u16 *place = received_place(filter, ifindex);
+	struct abi_config *config = filter->config;
+	size_t place = place_of(config, ifindex);
 
-	for (size_t i = 0; i < ABI_RECEIVED && is_wanted && !place; i++)
-		if (!filter->config->received[i])
-			place = &filter->config->received[i];
-	for (size_t i = 0; i < ABI_RECEIVED && is_wanted && !place; i++)
-		if (!is_on_interface(filter, filter->config->received[i]))
-			place = &filter->config->received[i];
-	if (place)
-		__atomic_store_n(place, is_wanted ? (__u16)ifindex : 0, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < ABI_RECEIVED && is_wanted && place == ABI_RECEIVED; i++)
+		if (!config->received[i])
+			place = i;
+	for (size_t i = 0; i < ABI_RECEIVED && is_wanted && place == ABI_RECEIVED; i++)
+		if (!is_there(filter, i))
+			place = i;
+	if (place == ABI_RECEIVED)
+		return;
+	config->received_upper[place] = upper_bits(ifindex);
+	__atomic_store_n(&config->received[place], is_wanted ? (__u16)ifindex : 0, __ATOMIC_RELAXED);
 }
 
 bool kernel_may_be_unseen(int ifindex)
@@ -57,9 +79,11 @@ bool kernel_may_be_unseen(int ifindex)
 bool kernel_has_lost_interface(const struct kernel_filter *filters, size_t count, size_t at, int ifindex)
 {
 	for (size_t i = 0; i < count; i++)
-		if (is_on_interface(&filters[i], (__u16)ifindex))
-			return false;
-	return !filters[at].is_other_version && received_place(&filters[at], ifindex) && !kernel_may_be_unseen(ifindex);
+		for (size_t k = 0; k < filters[i].attachments_count; k++)
+			if (filters[i].attachments[k].ifindex == ifindex)
+				return false;
+	return !filters[at].is_other_version && place_of(filters[at].config, ifindex) < ABI_RECEIVED &&
+	       !kernel_may_be_unseen(ifindex);
 }
 
 bool kernel_misses_interface(const struct kernel_filter *filter)
@@ -67,8 +91,50 @@ bool kernel_misses_interface(const struct kernel_filter *filter)
 	bool misses = false;
 
 	for (size_t i = 0; i < ABI_RECEIVED && !filter->is_other_version; i++)
-		misses |= filter->config->received[i] && !is_on_interface(filter, filter->config->received[i]);
+		misses |= filter->config->received[i] && !is_there(filter, i);
 	return misses;
+}
+
+/* How many places are of interfaces that are not here. With `forgets`, they are free again. */
+static size_t count_gone(struct abi_config *config, bool forgets)
+{
+	struct if_nameindex *there = if_nameindex();
+	size_t count = 0;
+
+	for (size_t i = 0; there && i < ABI_RECEIVED; i++) {
+		const struct if_nameindex *at = there;
+
+		while (at->if_index && !is_place_of(config, i, (int)at->if_index))
+			at++;
+		if (at->if_index || !config->received[i])
+			continue;
+		count++;
+		if (forgets)
+			__atomic_store_n(&config->received[i], 0, __ATOMIC_RELAXED);
+	}
+	if (there)
+		if_freenameindex(there);
+	return count;
+}
+
+void kernel_forget_gone(const struct kernel_filter *filter)
+{
+	if (!filter->is_other_version)
+		count_gone(filter->config, true);
+}
+
+/* An interface that left and came back has another index, and still runs the filter, or another one with its rules. */
+size_t kernel_gone_interfaces(const struct kernel_filter *filters, size_t count, size_t at)
+{
+	struct abi_config *config = filters[at].config;
+	size_t back = 0, gone = filters[at].is_other_version ? 0 : count_gone(config, false);
+
+	for (size_t i = 0; i < count && gone; i++)
+		for (size_t k = 0; k < filters[i].attachments_count; k++)
+			back += !kernel_is_outgoing(&filters[i].attachments[k]) &&
+				!memcmp(filters[i].config->store_id, config->store_id, sizeof(config->store_id)) &&
+				place_of(config, filters[i].attachments[k].ifindex) == ABI_RECEIVED;
+	return gone > back ? gone - back : 0;
 }
 
 /* If another interface with both directions has the same bit, the bit says nothing about this one. */
@@ -100,5 +166,5 @@ void kernel_want_outgoing(const struct kernel_filter *filter, const struct kerne
 bool kernel_is_wanted(const struct kernel_filter *filter, const struct kernel_attachment *attachment)
 {
 	return kernel_is_outgoing(attachment) ? filter->config->outgoing & outgoing_bit(attachment) :
-						received_place(filter, attachment->ifindex) != NULL;
+						place_of(filter->config, attachment->ifindex) < ABI_RECEIVED;
 }

@@ -40,9 +40,13 @@ TEST(test_received_packets)
 	struct kernel_filter filter = { .config = &config, .attachments = on, .attachments_count = 2 };
 	int index = 100;
 
+	config.received[0] = 3; /* by an older tool */
 	for (int again = 0; again < 2; again++)
 		kernel_want_received(&filter, 65536 + 3, true);
 	assert_int_equal(places(&config), 1);
+	assert_false(kernel_is_wanted(&filter, &on[0])); /* a stranger of the same 16 bits */
+	kernel_want_received(&filter, 65536 + 3, false);
+	kernel_want_received(&filter, 3, true);
 	assert_true(kernel_is_wanted(&filter, &on[0]) && !kernel_is_wanted(&filter, &on[1]));
 	while (places(&config) < ABI_RECEIVED)
 		kernel_want_received(&filter, index++, true);
@@ -63,6 +67,31 @@ TEST(test_received_packets)
 	assert_int_equal(places(&config), ABI_RECEIVED - 1);
 	config = (struct abi_config){ .received = { [2] = 3, [5] = 5 } };
 	assert_false(kernel_misses_interface(&filter));
+	on[0].ifindex += 65536; /* one of these takes the filter for that of an older tool */
+	assert_false(kernel_misses_interface(&filter));
+	config.received_upper[2] = 1;
+	assert_true(kernel_misses_interface(&filter));
+}
+
+/* Of lo and one that is not there. */
+TEST(test_gone_interfaces)
+{
+	struct abi_config config = { .received = { [1] = 65535, [4] = if_nametoindex("lo") } };
+	struct kernel_attachment on[] = { { .ifindex = 70 }, { .ifindex = 71, .mode = INTERFACE_TC_SENT } };
+	struct kernel_filter filter = { .config = &config, .attachments = on };
+
+	assert_int_equal(kernel_gone_interfaces(&filter, 1, 0), 1);
+	filter.attachments_count = 2;
+	assert_int_equal(kernel_gone_interfaces(&filter, 1, 0), 0); /* one has moved, and is back */
+	on[0].ifindex = 1;
+	assert_int_equal(kernel_gone_interfaces(&filter, 1, 0), 1);
+	filter.is_other_version = true;
+	kernel_forget_gone(&filter);
+	assert_int_equal(kernel_gone_interfaces(&filter, 1, 0), 0);
+	assert_int_equal(places(&config), 2);
+	filter.is_other_version = false;
+	kernel_forget_gone(&filter);
+	assert_int_equal(places(&config), 1);
 }
 
 TEST(test_sent_packets)
