@@ -448,7 +448,8 @@ static enum command_status run_status(const struct invocation *invocation)
 		json_decref(running);
 		return command_fail_because(error, &reason);
 	}
-	is_any_ineffective |= !error && !is_partial && !sees_own && status_is_missing(invocation->name, stored.info.rules);
+	is_any_ineffective |= !error && !is_partial && !sees_own &&
+			      status_is_missing(invocation->name, stored.info.rules);
 	status = store_status(invocation, &stored);
 	if (is_partial)
 		json_object_set_new(status, "not_seen", output_string(reason.text));

@@ -4,31 +4,42 @@
  * through here. This folder knows no commands and prints nothing.
  *
  * Words: a filter runs on interfaces and has one table in use (filter/filter.h). A session is one
- * process that has the store and all filters of one name open for writing. A key makes one entry in
- * a table; most rules have one. The guard lists the flows that must stay unblocked
- * (host/host.h). A change is all from change_begin() to its end, and functions
- * change_...() are its steps. It is pending if it will be undone unless `confirm` comes in time. A
- * rule has ended when its timeout is over. The other words, as shape and generation, are in
- * include/abi.h.
+ * process that has the store and all filters of one name open for writing. A change is all from
+ * change_begin() to its end; the functions change_...() are its steps. It is pending if it will be
+ * undone unless `confirm` comes in time. A key makes one entry in a table; most rules have one. The
+ * guard lists the flows that must stay unblocked (host/host.h). A rule has ended when its timeout is
+ * over. The other words, as shape and generation, are in include/abi.h.
  *
  * The order of a change, for a table that is changed in place, as by `del 10.77.0.0/24`, `add
- * 10.77.0.0/25`, `add 10.77.0.128/25` in one batch (commit.c; entries.c has the steps of the keys):
+ * 10.77.0.0/25`, `add 10.77.0.128/25` in one batch:
  *
- *    rules.c changes rules in the store's transaction; lockout.c asks the guard
- *    the table gets the generation ABI_GENERATION_DIRTY
- *    the new shapes are published beside the old ones, and new rates get meters
- *    keys of pass rules enter                                  here a packet meets old rules and new ones together;
- *    wait until packets that began before have ended           a pass rule wins, so none is dropped in between
- *    keys of drop rules enter, then those of monitor rules
- *    the store commits                                         a crash: extra keys before it, no missing one after it
- *    policies change
+ *    what happens                                               where
+ *    rules change in the store's transaction                    change_add(), change_del(): rules.c
+ *    the guard may refuse                                       change_check_guard(): lockout.c
+ *    the table gets the generation ABI_GENERATION_DIRTY         insert_all(): entries.c
+ *    the new shapes are published beside the old ones, and
+ *    new rates get meters                                       publish_new()
+ *    keys of pass rules enter                                   insert_action(), set_later_ends()
+ *    wait until packets that began before have ended            filter_wait_for_packets()
+ *    keys of drop rules enter, then those of monitor rules      insert_action(), set_later_ends()
+ *    the store commits                                          carry_out(): commit.c
+ *    policies change                                            entries_finish(): entries.c
  *    wait, as before
- *    keys that no rule has any more leave: those of drop rules, then (after a wait) of pass rules, then of monitor rules
- *    the old shapes and meters leave; the table gets the store's generation
+ *    keys that no rule has any more leave: those of drop rules,
+ *    then (after a wait) of pass rules, then of monitor rules   finish_key()
+ *    the old shapes and meters leave                            filter_publish_shapes()
+ *    the table gets the store's generation                      finish(): commit.c
  *
- * So each verdict changes at most once. Signals that end the process wait for the end of the
- * change. A writer that finds a generation other than the store's makes the table equal to the
- * store (filter_update()).
+ * From the first key that enters to the last that leaves, a packet meets old rules and new ones
+ * together. A pass rule wins, so none is dropped in between, and each verdict changes at most once.
+ *
+ * A crash before the commit leaves the old rules, one after it the new ones. In both cases a table
+ * may have keys too many, and lacks none. Its generation says so: the next writer makes it equal to
+ * the store (filter_update()). Signals that end the process wait for the end of the change.
+ *
+ * While a pending change waits, each rule that it touched has two values, in force and as undone.
+ * A later change goes to both: store_change_undone() in store/pending_change.c writes the second,
+ * and change_undo() puts it in force.
  *
  * A table is not changed in place if the added keys do not fit, if the change must take effect at
  * once, or if the store chooses anew which shapes are joined for look-up (rule/shapes.h). Then a

@@ -144,7 +144,7 @@ static int finish_filter(struct session *session, struct filter *filter, struct 
 	case FILTER_REFILL:
 		return filter_refill(filter, session->store, reason);
 	default:
-		return entries_settle(session, filter, reason);
+		return entries_finish(session, filter, reason);
 	}
 }
 

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The process that waits for `confirm`: it looks now and then whether the change or load still waits, and undoes it when its
+ * time is over. Between the deadline and the undo, and if nothing can undo, the filter passes everything by itself.
+ */
 #include "change/change.h"
 
 #include <errno.h>
@@ -113,35 +117,39 @@ static int take_off(const struct watchdog *watchdog, struct kernel_filter *filte
 	return error;
 }
 
-/* Takes the filters off with the writer's lock if it can get it, so that no `confirm` is half done. */
+/* `is_off`: the filters are off their interfaces already. */
+static int end_monitor_only(const struct watchdog *watchdog, bool is_off)
+{
+	struct session session;
+	struct reason ignored;
+	int error = session_open(&session, watchdog->state, watchdog->name, &ignored);
+	bool is_waiting = is_off && !error && !session.filters_count;
+
+	for (size_t i = 0; i < session.filters_count && !error; i++)
+		is_waiting |= is_mine(watchdog, &session.filters[i].kernel);
+	if (is_waiting)
+		error = change_set_monitor_only(&session, false, &ignored);
+	session_close(&session);
+	return is_upgraded(error) && !is_off && !is_load_waiting(watchdog) ? 0 : error;
+}
+
+/*
+ * Takes the filters off with the writer's lock if it can get it, so that no `confirm` is half done.
+ *
+ * Monitor-only, which holds for all interfaces of the filter, ends before that: if it fails, status still says that nobody
+ * has confirmed. On a read-only file system, or after an upgrade, it cannot end here: a filter that continues passes
+ * everything till then.
+ */
 static int undo_load(const struct watchdog *watchdog)
 {
 	static bool is_off; /* an earlier try took the filters off, but could not write */
+	int error = watchdog->sets_monitor_only ? end_monitor_only(watchdog, is_off) : 0;
+	const bool is_kept = error == -EROFS || is_upgraded(error);
 	struct kernel_filter *filters = NULL;
-	struct session session;
 	struct reason ignored;
-	bool is_waiting, is_kept;
 	struct store *store;
 	size_t count = 0;
-	int error = 0;
 
-	/*
-	 * Monitor-only holds for all interfaces of the filter. It ends before take_off(): if this fails, status still says
-	 * that nobody has confirmed. On a read-only file system, or after an upgrade, it cannot end here: a filter that
-	 * continues passes everything till then.
-	 */
-	if (watchdog->sets_monitor_only) {
-		error = session_open(&session, watchdog->state, watchdog->name, &ignored);
-		is_waiting = is_off && !error && !session.filters_count;
-		for (size_t i = 0; i < session.filters_count && !error; i++)
-			is_waiting |= is_mine(watchdog, &session.filters[i].kernel);
-		if (is_waiting)
-			error = change_set_monitor_only(&session, false, &ignored);
-		session_close(&session);
-		if (is_upgraded(error) && !is_off && !is_load_waiting(watchdog))
-			error = 0;
-	}
-	is_kept = error == -EROFS || is_upgraded(error);
 	if (error && !is_kept)
 		return error;
 	open_store(watchdog, STORE_WRITE, &store);
@@ -183,18 +191,14 @@ static void sleep_until(__s64 ms)
 /* ---- the process ---- */
 
 /*
- * The process. Leaves the parent's files, session and terminal: it must hold no lock, keep no pipe open, and get no SIGHUP.
- * It keeps the working directory, because --state may be relative. Forks twice, so that nobody has to wait for the second
- * process. If it cannot find out whether the change or load still waits, it waits on.
+ * Leaves the parent's files, session and terminal: it must hold no lock, keep no pipe open, and get no SIGHUP. It keeps the
+ * working directory, because --state may be relative. Forks again, so that nobody has to wait for the second process.
  */
-__attribute__((noreturn)) static void run(const struct watchdog *watchdog)
+static void leave_parent(void)
 {
-	const struct sigaction ignore = { .sa_handler = SIG_IGN }, end = { .sa_handler = SIG_DFL };
 	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
-	const __s64 deadline_ms = watchdog->deadline_ms;
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	int null = open("/dev/null", O_RDWR);
-	unsigned int looks = 0;
-	__s64 now;
 	pid_t pid;
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
@@ -211,17 +215,34 @@ __attribute__((noreturn)) static void run(const struct watchdog *watchdog)
 	if (pid)
 		_exit(pid < 0 ? errno : 0);
 	waiting_be_called("undo of what was not confirmed");
-	while ((now = clock_ms(CLOCK_BOOTTIME)) < deadline_ms) {
-		if (deadline_ms - now <= LOOK_MS) {
-			sleep_until(deadline_ms);
-			break;
-		}
+}
+
+/* Until the deadline. False: it was confirmed. If this cannot find out whether the change or load still waits, it waits on. */
+static bool wait_in_vain(const struct watchdog *watchdog)
+{
+	const __s64 deadline_ms = watchdog->deadline_ms;
+	unsigned int looks = 0;
+	bool waits;
+	__s64 now;
+
+	while ((now = clock_ms(CLOCK_BOOTTIME)) < deadline_ms - LOOK_MS) {
 		sleep_until(now + LOOK_MS);
-		looks = (watchdog->pending_id ? is_change_waiting(watchdog) : is_load_waiting(watchdog)) ? 0 :
-													   looks + 1;
+		waits = watchdog->pending_id ? is_change_waiting(watchdog) : is_load_waiting(watchdog);
+		looks = waits ? 0 : looks + 1;
 		if (looks == LOOKS)
-			_exit(0); /* it was confirmed */
+			return false;
 	}
+	sleep_until(deadline_ms);
+	return true;
+}
+
+__attribute__((noreturn)) static void run(const struct watchdog *watchdog)
+{
+	const struct sigaction end = { .sa_handler = SIG_DFL };
+
+	leave_parent();
+	if (!wait_in_vain(watchdog))
+		_exit(0);
 	for (int try = 0; try < UNDO_TRIES; try++) {
 		if (!(watchdog->pending_id ? undo_change(watchdog) : undo_load(watchdog)))
 			_exit(0);

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The keys of one change, and when they enter and leave the tables of the filters.
+ * The keys of one change, and when they enter and leave the tables of the filters. What packets see of a change, they see
+ * here: change.h has the order. This is for filters whose `way` is FILTER_KEY_BY_KEY or FILTER_KEYS_IN
+ * (filter_change.c): with the other ways the table is filled from the store.
  *
- * A key is what a packet must have for a rule to match; a rule has one key or more, and rules can share a key. A table
- * has one entry for each key. A change adds keys, and touches keys that are in the tables already or that it has itself
- * added. A touched key gains or loses a rule, or its end changes. A key ends when the last of its rules ends, and the
+ * A key is what a packet must have for a rule to match. A rule has one key or more, and rules can share a key. A table has
+ * one entry for each key. A change adds keys, and touches keys that are in the tables already or that it has itself
+ * added. A touched key gains a rule or another end, or it loses a rule. A key ends when the last of its rules ends, and the
  * tables keep the end in ticks.
  *
- * change.h says in what order keys enter and leave. This is for filters whose `way` is FILTER_KEY_BY_KEY or
- * FILTER_KEYS_IN (filter_change.c): with the other ways the table is filled from the store.
+ *    rules.c               while the rules change       entries_hold(), entries_touch(): no table changes
+ *    prepare() in          before the commit            entries_insert(): shapes, added keys, later ends
+ *    commit.c
+ *    abort_filter()        there is no commit           entries_take_back()
+ *    finish()              after the commit             entries_finish(): policies, earlier ends, keys that leave, shapes
  */
 #include <errno.h>
 
@@ -73,9 +78,9 @@ int entries_hold(struct session *session, const struct rule_key *key, __s64 time
 		       0;
 }
 
-int entries_touch(struct session *session, const struct rule_key *key, bool is_added, struct reason *reason)
+int entries_touch(struct session *session, const struct rule_key *key, bool gains, struct reason *reason)
 {
-	int error = pending_keys_touch(&session->open_change->keys, key, is_added);
+	int error = pending_keys_touch(&session->open_change->keys, key, gains);
 
 	return error ? reason_set(reason, error, "no memory for the change") : 0;
 }
@@ -161,7 +166,7 @@ static int publish_new(struct session *session, struct filter *filter, struct re
 	return error == -E2BIG ? filter_check_shapes(filter, session->store, reason) : error;
 }
 
-/* Gives touched keys of the action later ends. */
+/* Gives touched keys of the action that gain their ends, if these are later. */
 static int set_later_ends(struct session *session, struct filter *filter, enum rule_action action,
 			  struct reason *reason)
 {
@@ -173,7 +178,7 @@ static int set_later_ends(struct session *session, struct filter *filter, enum r
 		bool is_done = true;
 		int error;
 
-		if (!touched->has_new_end || touched->key.shape.action != action)
+		if (!touched->gains || touched->key.shape.action != action)
 			continue;
 		error = key_rules(session->store, store_shape_list(session->store), &touched->key, &state);
 		if (error)
@@ -184,7 +189,7 @@ static int set_later_ends(struct session *session, struct filter *filter, enum r
 		/* The key belongs to the other part of the table, which has no room for it. */
 		if (error == -ENOSPC || error == -E2BIG)
 			filter_change_replace(filter, FILTER_STUCK);
-		/* entries_settle() reports a key that the table lacks. */
+		/* entries_finish() reports a key that the table lacks. */
 		else if (error && error != -ENOENT)
 			return error;
 	}
@@ -195,7 +200,7 @@ static int set_later_ends(struct session *session, struct filter *filter, enum r
 static bool any_comes(const struct pending_keys *keys, enum rule_action action)
 {
 	for (size_t i = 0; i < keys->touched_count; i++)
-		if (keys->touched[i].has_new_end && keys->touched[i].key.shape.action == action)
+		if (keys->touched[i].gains && keys->touched[i].key.shape.action == action)
 			return true;
 	return pending_keys_next(keys, action, &(struct added_key){});
 }
@@ -222,38 +227,44 @@ static int insert_all(struct session *session, struct filter *filter, struct rea
 			error = set_later_ends(session, filter, order[step], reason);
 	}
 	/* If nothing but added keys has changed, an abort need not refill the table: it deletes these keys. */
-	if (!error && filter->way == FILTER_KEY_BY_KEY && !keys->has_new_ends)
+	if (!error && filter->way == FILTER_KEY_BY_KEY && !keys->any_gains)
 		filter_change_keys_in(filter);
 	return error;
 }
 
-int entries_insert(struct session *session, struct reason *reason)
+/* An added key that the change also touched may have lost all its rules again. Such a key enters no table. */
+static int find_absent(struct session *session, struct reason *reason)
 {
 	struct pending_keys *keys = &session->open_change->keys;
 	struct key_rules state;
-	int error = 0;
 
-	if (!any_table_takes_keys(session))
-		return 0;
-	/* An added key that the change also touched may have lost all its rules again. Such a key enters no table. */
 	for (enum rule_action action = 0; action < RULE_ACTIONS && keys->touched_count; action++) {
 		struct added_key added = {};
 
 		while (pending_keys_next(keys, action, &added)) {
 			struct touched_key *touched = pending_keys_touched(keys, &added.key);
+			int error = touched ? key_rules(session->store, store_shape_list(session->store), &added.key,
+							&state) :
+					      0;
 
-			if (!touched)
-				continue;
-			error = key_rules(session->store, store_shape_list(session->store), &added.key, &state);
 			if (error)
 				return store_unread_reason(error, reason);
-			touched->is_absent = !state.rules;
+			if (touched)
+				touched->is_absent = !state.rules;
 		}
 	}
-	if (!keys->added_count && !keys->has_new_ends)
-		return 0;
+	return 0;
+}
+
+int entries_insert(struct session *session, struct reason *reason)
+{
+	struct pending_keys *keys = &session->open_change->keys;
+	int error = any_table_takes_keys(session) ? find_absent(session, reason) : 0;
+
+	if (error || (!keys->added_count && !keys->any_gains))
+		return error;
 	for (size_t i = 0; i < keys->touched_count; i++)
-		keys->touched[i].is_done = keys->touched[i].has_new_end;
+		keys->touched[i].is_done = keys->touched[i].gains;
 	for (size_t i = 0; i < session->filters_count && !error; i++)
 		if (session->filters[i].way == FILTER_KEY_BY_KEY)
 			error = insert_all(session, &session->filters[i], reason);
@@ -281,11 +292,26 @@ int entries_take_back(const struct session *session, struct filter *filter)
 
 /* ---- after the commit ---- */
 
-int entries_settle(struct session *session, struct filter *filter, struct reason *reason)
+/* A touched key leaves if no rule has it any more; else it gets its end. */
+static int finish_key(struct session *session, struct filter *filter, const struct rule_key *key, struct reason *reason)
+{
+	struct key_rules state;
+	int error = key_rules(session->store, &session->open_change->shapes, key, &state);
+
+	if (error)
+		return store_unread_reason(error, reason);
+	error = state.rules ? set_end(session, filter, key, state.timeout_ms, NULL, reason) :
+			      filter_delete(filter, key);
+	if (error == -ENOENT)
+		return reason_set(reason, error,
+				  "a table did not have a key of a changed rule; the next command repairs it");
+	return error == -ENOMEM ? filter_unmapped_reason(reason) : error;
+}
+
+int entries_finish(struct session *session, struct filter *filter, struct reason *reason)
 {
 	const struct pending_keys *keys = &session->open_change->keys;
-	bool must_wait = keys->added_count || keys->has_new_ends, has_dropped = false;
-	struct key_rules state;
+	bool must_wait = keys->added_count || keys->any_gains, has_dropped = false;
 	int error = filter_publish_shapes(filter, session->store, true, reason);
 
 	if (error == -E2BIG)
@@ -293,10 +319,10 @@ int entries_settle(struct session *session, struct filter *filter, struct reason
 	if (!error)
 		error = filter_set_policies(filter, session->store, reason);
 	for (enum rule_action action = RULE_DROP; action < RULE_ACTIONS && !error; action++)
-		for (size_t i = 0; i < keys->touched_count; i++) {
-			const struct rule_key *key = &keys->touched[i].key;
+		for (size_t i = 0; i < keys->touched_count && !error; i++) {
+			const struct touched_key *touched = &keys->touched[i];
 
-			if (key->shape.action != action || keys->touched[i].is_absent || keys->touched[i].is_done)
+			if (touched->key.shape.action != action || touched->is_absent || touched->is_done)
 				continue;
 			/*
 			 * A packet that began before a key came must not find that an old one is gone. One that has read
@@ -307,19 +333,8 @@ int entries_settle(struct session *session, struct filter *filter, struct reason
 					0;
 			must_wait = false;
 			has_dropped = action == RULE_DROP;
-			if (error)
-				return error;
-			error = key_rules(session->store, &session->open_change->shapes, key, &state);
-			if (error)
-				return store_unread_reason(error, reason);
-			error = state.rules ? set_end(session, filter, key, state.timeout_ms, NULL, reason) :
-					      filter_delete(filter, key);
-			if (error == -ENOENT)
-				return reason_set(reason, error,
-						  "a table did not have a key of a changed rule; the next "
-						  "command repairs it");
-			if (error)
-				return error == -ENOMEM ? filter_unmapped_reason(reason) : error;
+			if (!error)
+				error = finish_key(session, filter, &touched->key, reason);
 		}
 	return error ? error : filter_publish_shapes(filter, session->store, false, reason);
 }

@@ -20,9 +20,9 @@
  */
 struct touched_key {
 	struct rule_key key;
-	bool has_new_end; /* it got a rule or another end: it gets a later end before the commit */
-	bool is_done;     /* all tables have that end: nothing is left to do after the commit */
-	bool is_absent;   /* an added key whose rules were deleted again: it enters no table */
+	bool gains;     /* a rule, or another end. If that is later, its entries get it before the commit */
+	bool is_done;   /* they have it in all tables: nothing is left to do after the commit */
+	bool is_absent; /* an added key whose rules were deleted again: it enters no table */
 };
 
 struct pending_keys {
@@ -34,7 +34,7 @@ struct pending_keys {
 	size_t added_count, added_addresses; /* of all, those that belong to the addresses of a table */
 	struct touched_key *touched; /* in the order of touching */
 	size_t touched_count, touched_room;
-	bool has_new_ends; /* of any touched key */
+	bool any_gains;    /* of any touched key */
 	__u32 *place;      /* open addressing: an index into `touched` + 1, or 0 */
 	size_t places;     /* a power of two */
 };
@@ -53,8 +53,8 @@ struct added_key {
 /* Goes to the next added key of the action: IPv4 first, each family in the order of adding. False: no key is left. */
 bool pending_keys_next(const struct pending_keys *keys, enum rule_action action, struct added_key *added);
 
-/* Touches a key, or sets has_new_end of a touched one. 0; -ENOMEM. */
-int pending_keys_touch(struct pending_keys *keys, const struct rule_key *key, bool has_new_end);
+/* Touches a key, or notes that a touched one gains, too. 0; -ENOMEM. */
+int pending_keys_touch(struct pending_keys *keys, const struct rule_key *key, bool gains);
 
 /* NULL: the key is not touched. The pointer is valid until the next pending_keys_touch(). */
 struct touched_key *pending_keys_touched(const struct pending_keys *keys, const struct rule_key *key);
@@ -105,26 +105,25 @@ void change_replace_all(struct session *session);
 bool any_table_takes_keys(const struct session *session);
 
 /*
- * Within a change. entries_hold() keeps a new key until the change is complete. entries_touch() notes a
- * key that is in the tables and whose rules or end change; is_added: it got a rule or another end, else it
- * lost one.
+ * Within a change, while its rules change in the store; no table changes. entries_hold() keeps a new key. entries_touch()
+ * notes a key that is in the tables: it gains a rule or another end, or it loses a rule.
  */
 int entries_hold(struct session *session, const struct rule_key *key, __s64 timeout_ms, struct reason *reason);
-int entries_touch(struct session *session, const struct rule_key *key, bool is_added, struct reason *reason);
+int entries_touch(struct session *session, const struct rule_key *key, bool gains, struct reason *reason);
 
 /*
- * entries_insert() publishes the new shapes and puts the held keys into all tables before the commit, those of pass
- * rules first: no packet is dropped that was passed before the change and is passed after it. entries_take_back()
- * deletes them again from a table in which nothing else has changed. Not 0: some are left.
+ * Before the commit: entries_insert() publishes the new shapes and puts the held keys into all tables, those of pass rules
+ * first. Here packets see a change first. entries_take_back() deletes the keys again from a table in which nothing else
+ * has changed. Not 0: some are left.
  */
 int entries_insert(struct session *session, struct reason *reason);
 int entries_take_back(const struct session *session, struct filter *filter);
 
 /*
- * After the commit: sets the policies, and deletes the keys that no rule needs from a table, those of drop rules before
- * those of pass rules. Then takes the old shapes away.
+ * After the commit: sets the policies, and deletes the keys that no rule has any more, those of drop rules before those of
+ * pass rules. Then takes the old shapes away.
  */
-int entries_settle(struct session *session, struct filter *filter, struct reason *reason);
+int entries_finish(struct session *session, struct filter *filter, struct reason *reason);
 
 /* ---- pending.c ---- */
 
@@ -143,7 +142,7 @@ bool change_confirm_filters(struct session *session);
 
 /* ---- lockout.c ---- */
 
-/* Before a change: notes which flows of the guard are blocked. 0; -ENOMEM. */
+/* Before a change: notes which flows of the guard are blocked. 0; -errno. */
 int change_record_blocked(struct session *session);
 
 /* Notes that a rule is left out: it is not added, or stays as it was. *count, if not NULL, had counted it. */

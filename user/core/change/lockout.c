@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The check that a change does not lock this host out. */
+/*
+ * The guard: a change must not lock this host out. host/ says which flows must stay (struct guard), and query_blocks() what
+ * blocks a flow, and when. The guard refuses a change if it blocks such a flow, or blocks it sooner than before: see
+ * newly_blocks() for what it compares, and say_refused() for the message. Of a list it may leave out the rules at fault
+ * instead: change_leave_out_blockers().
+ *
+ * It looks at each flow in up to four views, which it numbers by these bits:
+ *
+ *    0              what blocks the flow; packets to this host may be blocked if somebody keeps a way in (a door)
+ *    VIEW_LISTS     what only lists block of packets to this host, door or not: a list must not close the host
+ *    VIEW_UNDONE    the same two, as if the change that waits for `confirm` were undone
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -11,14 +22,10 @@
 #include "change/internal.h"
 #include "host/host.h"
 
-/* ---- doors: rules that let somebody in for good, so that the operator may block the rest ---- */
-
-/*
- * A view of what blocks packets: as things are, or as if the pending change were undone; all that blocks, except packets to
- * this host if there is a door, or only what a list blocks of these, door or not: a list must not close the host.
- */
 #define VIEW_LISTS 1
 #define VIEW_UNDONE 2
+
+/* ---- doors: rules that let somebody in for good, so that the operator may block the rest ---- */
 
 /* Which addresses of this host have a door. The store is read once, however many addresses are blocked. */
 struct doors {

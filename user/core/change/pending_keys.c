@@ -90,7 +90,7 @@ struct touched_key *pending_keys_touched(const struct pending_keys *keys, const 
 	return number ? &keys->touched[number - 1] : NULL;
 }
 
-int pending_keys_touch(struct pending_keys *keys, const struct rule_key *key, bool has_new_end)
+int pending_keys_touch(struct pending_keys *keys, const struct rule_key *key, bool gains)
 {
 	size_t at;
 
@@ -118,8 +118,8 @@ int pending_keys_touch(struct pending_keys *keys, const struct rule_key *key, bo
 		keys->touched[keys->touched_count] = (struct touched_key){ .key = *key };
 		keys->place[at] = ++keys->touched_count;
 	}
-	keys->touched[keys->place[at] - 1].has_new_end |= has_new_end;
-	keys->has_new_ends |= has_new_end;
+	keys->touched[keys->place[at] - 1].gains |= gains;
+	keys->any_gains |= gains;
 	return 0;
 }
 

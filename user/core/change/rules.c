@@ -66,7 +66,7 @@ int change_find_list(struct session *session, const char *name, struct reason *r
 struct keying {
 	struct session *session;
 	const struct rule *rule;
-	bool is_added; /* the rule is new or gets another end; else it goes */
+	bool gains; /* the keys gain a rule or another end; else they lose a rule */
 	struct reason *reason;
 };
 
@@ -95,7 +95,7 @@ static int touch_key(const struct rule_key *key, bool is_shared, void *context)
 	const struct keying *keying = context;
 
 	/* Another rule of the key may end earlier: then the key belongs to the other part of a table. */
-	return entries_touch(keying->session, key, keying->is_added || (is_shared && filter_is_address(&key->shape)),
+	return entries_touch(keying->session, key, keying->gains || (is_shared && filter_is_address(&key->shape)),
 			     keying->reason);
 }
 
@@ -272,7 +272,7 @@ static int del(struct session *session, const struct rule *rule, __u64 owners, e
 	if (!error || error == -ENOENT)
 		error = store_give_up(session->store, rule, owners, deleted);
 	/* What the others want may end at another time. */
-	keying.is_added = true;
+	keying.gains = true;
 	if (!error && owners && *deleted == STORE_STILL_WANTED && any_table_takes_keys(session))
 		error = keys_each(store_shape_list(session->store), rule, touch_key, &keying);
 	return error ? reason_set(reason, error, "cannot delete: %s", reason_of_write(error)) : 0;

@@ -100,19 +100,13 @@ struct to_load {
 	struct reason *unseen;
 };
 
-/* Opens the filters that have, or get, the rules of this store, and makes them equal to it. */
-static int open_filters(struct session *session, struct kernel_filter *kernels, size_t count,
-			const struct to_load *to_load, struct reason *reason)
+/* Refuses filters of versions that cannot be replaced here. Nothing has changed yet. */
+static int check_versions(const struct session *session, const struct kernel_filter *kernels, size_t count,
+			  const struct to_load *to_load, struct reason *reason)
 {
-	bool is_new_compact = false;
-	int error = 0;
-
 	for (size_t i = 0; i < count; i++) {
-		is_new_compact |= !kernels[i].is_other_version && !kernels[i].config->magic &&
-				  !kernels[i].options.is_exact;
 		if (!kernels[i].is_other_version || !belongs(session, &kernels[i]))
 			continue;
-		/* Refuses before anything has changed. */
 		if (kernels[i].config->version > ABI_VERSION)
 			return kernel_other_version_reason(&kernels[i], reason);
 		if (to_load && to_load->is_on_trial)
@@ -121,8 +115,40 @@ static int open_filters(struct session *session, struct kernel_filter *kernels, 
 					  "its replacement: first replace it without --confirm",
 					  kernels[i].attachments->interface);
 	}
+	return 0;
+}
+
+/* Opens one filter and makes it equal to the store. It becomes the last of the session. */
+static int open_filter(struct session *session, struct kernel_filter *kernel, struct reason *reason)
+{
+	struct filter *filter = &session->filters[session->filters_count];
+	int error = kernel->is_other_version ? filter_take_over(filter, kernel, session->store, reason) :
+					       filter_open(filter, kernel, reason);
+
+	if (error)
+		return error;
+	session->filters_count++;
+	/* A load on trial may have died before it started the filter. */
+	if (filter->state != FILTER_TAKEN_OVER && !filter->kernel.config->magic)
+		filter_confirm(filter);
+	if (filter->state != FILTER_TAKEN_OVER)
+		error = filter_update(filter, session->store, session->name, reason);
+	session->is_unwatched |= filter->state == FILTER_TAKEN_OVER || filter->state == FILTER_SET_UP;
+	return error;
+}
+
+/* Opens the filters that have, or get, the rules of this store, and makes them equal to it. */
+static int open_filters(struct session *session, struct kernel_filter *kernels, size_t count,
+			const struct to_load *to_load, struct reason *reason)
+{
+	bool is_new_compact = false;
+	int error = check_versions(session, kernels, count, to_load, reason);
+
+	for (size_t i = 0; i < count; i++)
+		is_new_compact |= !kernels[i].is_other_version && !kernels[i].config->magic &&
+				  !kernels[i].options.is_exact;
 	/* Compact filters that another tool loaded get the rules for the first time, without ends. What has ended must not enter. */
-	if (is_new_compact)
+	if (!error && is_new_compact)
 		error = forget_ended(session, reason);
 	if (error)
 		return error;
@@ -131,24 +157,12 @@ static int open_filters(struct session *session, struct kernel_filter *kernels, 
 	if (!session->filters)
 		return reason_set(reason, -ENOMEM, "no memory for the list of filters");
 	for (size_t i = 0; i < count && !error; i++) {
-		struct filter *filter = &session->filters[session->filters_count];
-		if (!belongs(session, &kernels[i]))
-			continue;
 		/* Filters behind libxdp's dispatcher are exchanged by hand: the operator will unload the old one. */
-		if (kernels[i].is_other_version && kernel_held_attachment(&kernels[i]) &&
-		    has_newer_beside(session, kernels, count, &kernels[i]))
-			continue;
-		error = kernels[i].is_other_version ? filter_take_over(filter, &kernels[i], session->store, reason) :
-						      filter_open(filter, &kernels[i], reason);
-		session->filters_count += !error;
-		session->is_unwatched |= !error && filter->state == FILTER_TAKEN_OVER;
-		if (error || filter->state == FILTER_TAKEN_OVER)
-			continue;
-		/* A load on trial may have died before it started the filter. */
-		if (!filter->kernel.config->magic)
-			filter_confirm(filter);
-		error = filter_update(filter, session->store, session->name, reason);
-		session->is_unwatched |= filter->state == FILTER_SET_UP;
+		const bool is_left_out = kernels[i].is_other_version && kernel_held_attachment(&kernels[i]) &&
+					 has_newer_beside(session, kernels, count, &kernels[i]);
+
+		if (belongs(session, &kernels[i]) && !is_left_out)
+			error = open_filter(session, &kernels[i], reason);
 	}
 	if (!error && !to_load)
 		session_start(session);

@@ -598,6 +598,91 @@ TEST(test_restore_into_a_held_filter)
 	}
 }
 
+/* A key in the table counts as much as one of the change. */
+TEST(test_when_a_table_is_full)
+{
+	__u64 most;
+	char text[32];
+
+	load(false, true, 0, 1, 1);
+	plain_change(LINES("more 900"));
+	open_session(&session);
+	most = filter_slots(&session.filters[0].kernel) * TABLE_LOAD_PERCENT / 100 - session.filters[0].table.used;
+	told(change_begin(&session, &reason), 0, "");
+	for (__u64 i = 0; i < most; i++) {
+		assert_false(change_is_full(&session));
+		snprintf(text, sizeof(text), "add 10.1.0.%llu", (unsigned long long)i);
+		told(do_line(&session, text, &reason), 0, "");
+	}
+	assert_true(change_is_full(&session));
+	told(change_end(&session, 0, &reason), 0, "");
+	session_close(&session);
+}
+
+/* A table that is changed key by key costs more for each key than a new one. */
+TEST(test_a_long_list_comes_at_once)
+{
+	for (unsigned int count = 1000; count <= 1001; count++) {
+		struct rule_set set = {};
+		struct change_equal equal = { .wanted = &set };
+		struct rule rule = rule_of("10.1.0.0");
+
+		begin_one();
+		for (unsigned int i = 0; i < count; i++) {
+			rule.src.byte[2] = i >> 8;
+			rule.src.byte[3] = i;
+			assert_int_equal(rule_set_add(&set, &rule), 0);
+		}
+		open_session(&session);
+		told(change_begin(&session, &reason), 0, "");
+		told(change_open_list(&session, "l", NULL, &reason), 0, "");
+		told(change_make_equal(&session, &equal, &reason), 0, "");
+		assert_int_equal(session.filters[0].cause == FILTER_AT_ONCE, count > 1000); /* else: too small */
+		change_equal_close(&equal);
+		rule_set_close(&set);
+		told(change_end(&session, 0, &reason), 0, "");
+		session_close(&session);
+	}
+}
+
+/* By a secret that gives all keys the same two buckets. */
+TEST(test_keys_that_share_buckets)
+{
+	for (int is_held = 0; is_held < 2; is_held++) {
+		load(false, true, 0, 1, 1);
+		memory.is_held = is_held;
+		memset(&config_of(0)->table[0].secret, 0, sizeof(struct hash_secret));
+		open_session(&session);
+		told(try_change(LINES("add 10.1.0.1", "add 10.1.0.2", "add 10.1.0.3", "add 10.1.0.4", "add 10.1.0.5",
+				      "add 10.1.0.6", "add 10.1.0.7", "add 10.1.0.8", "add 10.77.0.1")),
+		     is_held ? -ENOSPC : 0, "table full");
+		assert_int_equal(rules_of(session.store), is_held ? 0 : 9);
+		session_close(&session);
+		assert_int_equal(drops(0, 0), !is_held);
+	}
+}
+
+/* A table lacks a key that leaves. */
+TEST(test_a_change_that_does_not_end)
+{
+	const struct rule rule = rule_of("10.77.0.1");
+	struct rule_key keys[RULE_KEYS_MAX];
+
+	begin_one();
+	open_session(&session);
+	rule_keys(&rule, keys);
+	for (int is_pending = 1; is_pending >= 0; is_pending--) {
+		told(filter_delete(&session.filters[0], keys), 0, "");
+		assert_false(drops(0, 0));
+		told(is_pending ? try_change(LINES("pending", "del 10.77.0.1")) : try_change(LINES("del 10.77.0.1")),
+		     -ENOENT, is_pending ? "; the change is undone" : "; the rules are stored, and the next");
+		assert_int_equal(session.confirm_ms, 0);
+		assert_int_equal(rules_of(session.store), is_pending);
+		assert_int_equal(drops(0, 0), is_pending);
+	}
+	session_close(&session);
+}
+
 TEST(test_settings)
 {
 	struct store_settings settings = store_settings_kept;
