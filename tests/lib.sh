@@ -46,9 +46,10 @@ clean_up() {
 
 # --- namespaces
 
-# namespace NAME: makes it, with IPv6 and the loopback interface on.
+# namespace NAME: makes it, with IPv6 and the loopback interface on, and with a small table of TCP connections: a guarded
+# command reads all of it.
 namespace() {
-	ip netns add "$1"
+	unshare --net sh -c 'echo 1024 2>/dev/null >/proc/sys/net/ipv4/tcp_child_ehash_entries; ip netns add "$1"' sh "$1"
 	on_exit "ip netns del $1"
 	in_ns "$1" sysctl -qw net.ipv6.conf.all.disable_ipv6=0
 	in_ns "$1" ip link set lo up

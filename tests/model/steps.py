@@ -357,8 +357,9 @@ def wrong_input(course):
         (["import", course.file("1.2.3.4\n"), "--format", "xml"], 2), (["load", "nosuch0"], (2, 3)),
         (["unload", "nosuch0"], (1, 2, 3)), (["list", "extra"], 1), (["flush", "all"], 1),
     ))
-    # What is blocked already may be named, and what a pass rule names.
-    if "10.99" in argv[-1] and (course.universe.is_broad or course.model.policy["no-rule"] == "drop"):
+    # What is blocked already may be named, and what a pass rule names. What waits may be confirmed.
+    is_right = argv == ["confirm"] and course.model.undone
+    if is_right or "10.99" in argv[-1] and (course.universe.is_broad or course.model.policy["no-rule"] == "drop"):
         argv, status = ["add", bad], 2
     return Step(argv, lambda model: status,
                 lambda model, seen: None if re.search("^xdp-cuckoo: ", seen.err, re.M) else "no message")

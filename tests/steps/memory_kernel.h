@@ -8,6 +8,7 @@
 #define XDP_CUCKOO_STEPS_MEMORY_KERNEL_H
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -55,6 +56,12 @@ static inline bool memory_fails(void)
 	return memory.has_failed = true;
 }
 
+/* Of meters: of the filters that there are. */
+static inline void memory_forget_credits(void)
+{
+	memset(path_credits, 0, memory.filters_count * sizeof(path_credits[0]));
+}
+
 static inline void memory_reset(uint64_t seed)
 {
 	if (!memory.start)
@@ -62,11 +69,14 @@ static inline void memory_reset(uint64_t seed)
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory.start == MAP_FAILED || madvise(memory.start, MEMORY_BYTES, MADV_DONTNEED))
 		abort();
+	/* Most counters are read and never written, and most large memory is never touched: neither shall cost pages. */
+	madvise(memory.start + MEMORY_BYTES / 2, MEMORY_BYTES / 2, MADV_HUGEPAGE);
+	mallopt(M_MMAP_THRESHOLD, 1 << 20);
+	memory_forget_credits();
 	memory.used = memory.counts = 0;
 	memory.filters_count = 0;
 	memset(memory.filters, 0, sizeof(memory.filters));
 	memset(memory.interface, 0, sizeof(memory.interface));
-	memset(path_credits, 0, sizeof(path_credits));
 	memory.seed = seed;
 	memory.step = NULL;
 	memory.is_held = false;

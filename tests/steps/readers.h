@@ -27,7 +27,7 @@ static struct {
 	size_t count, room;
 	size_t graces[4096], graces_count; /* after how many steps */
 	size_t at;                         /* the memory is as after so many steps */
-	uint64_t *shadow;                  /* of the memory, without what readers write */
+	uint64_t *shadow;                  /* of the rates in the memory, without what readers write */
 } replay;
 
 static inline void replay_note(struct reader_step step)
@@ -83,9 +83,14 @@ static inline void replay_record_end(void)
 	every_store.is_whole = false;
 	memory.grace = NULL;
 	replay.at = replay.count;
-	free(replay.shadow);
-	replay.shadow = malloc(memory.used);
-	memcpy(replay.shadow, memory.start, memory.used);
+	if (!replay.shadow)
+		replay.shadow = mmap(NULL, MEMORY_BYTES / 2, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	for (size_t i = 0; i < memory.filters_count; i++) {
+		const struct kernel_map *rates = &memory.filters[i].filter.map[KERNEL_RATES];
+
+		memcpy((char *)replay.shadow + ((char *)rates->memory - memory.start), rates->memory, rates->bytes);
+	}
 }
 
 /* Makes the memory that of another step. */
@@ -122,6 +127,7 @@ static struct {
 	size_t at;  /* loads so far */
 	struct reader_place place[READER_PLACES];
 	size_t places;
+	uint32_t noted, noted_by[4096]; /* its number, and the last one that loaded any word of such a number */
 	struct reader_stop {
 		size_t place, step; /* before this load, the memory becomes that of the step */
 	} stop[2];
@@ -137,8 +143,13 @@ READER_HOOK static void reader_load(const void *at, size_t bytes)
 	for (size_t i = 0; i < COUNT(reader.stop); i++)
 		if (reader.stop[i].place == reader.at)
 			replay_go(reader.stop[i].step);
-	if (reader.notes && reader.at < READER_PLACES)
+	if (reader.notes && reader.at < READER_PLACES) {
+		const size_t word = ((const char *)at - memory.start) / 8;
+
 		reader.place[reader.places++] = (struct reader_place){ (uintptr_t)at, bytes };
+		for (size_t i = 0; i <= bytes / 8; i++)
+			reader.noted_by[(word + i) % COUNT(reader.noted_by)] = reader.noted;
+	}
 	reader.at++;
 }
 
@@ -243,8 +254,10 @@ static inline int reader_read(size_t from, bool notes, struct reader_stop first,
 	reader.stop[1] = second;
 	reader.notes = notes;
 	reader.at = 0;
-	if (notes)
+	if (notes) {
 		reader.places = 0;
+		reader.noted++;
+	}
 	reader.is_on = true;
 	verdict = path_judge(reader.frame, reader.bytes).verdict != VERDICT_DROP;
 	reader.is_on = false;
@@ -268,6 +281,8 @@ static inline bool reader_loads(const struct reader_place *place, uint32_t word)
 
 static inline bool reader_loads_any(uint32_t word)
 {
+	if (reader.noted_by[word % COUNT(reader.noted_by)] != reader.noted)
+		return false;
 	for (size_t i = 0; i < reader.places; i++)
 		if (reader_loads(&reader.place[i], word))
 			return true;

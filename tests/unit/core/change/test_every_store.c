@@ -142,7 +142,7 @@ static void recover(enum crash_way way, struct crash_seen *seen, char fates[CRAS
 		clock_reboot(CONFIRM_MS / 4);
 		path_jiffies = 1 << 20;
 		memset(memory.interface, 0, sizeof(memory.interface));
-		memset(path_credits, 0, sizeof(path_credits));
+		memory_forget_credits();
 		is_well = load_from(state, 0, &reason);
 	}
 	is_well = is_well && !session_open(&session, state, NAME, &reason);

@@ -133,7 +133,7 @@ enum spent { SPENT_NONE, SPENT_EVEN, SPENT_ODD, SPENT_ALL };
 /* Of the meters that keys lead to before the change, those with such numbers are empty. Later ones begin full. */
 static void spend(enum spent spent)
 {
-	memset(path_credits, 0, sizeof(path_credits));
+	memory_forget_credits();
 	replay_go(0);
 	for (size_t i = 0; memory_path(0) && i < 2 * ABI_RATE_LINES * ABI_RATE_PLACES; i++) {
 		const struct abi_rate_line *line = &path.rates->line[i / ABI_RATE_PLACES];
@@ -155,7 +155,7 @@ static void stand_all(enum spent spent)
 				whole[i].verdict = judge_now(whole[i].step, interface);
 			readers_stand(interface, judge);
 		}
-	memset(path_credits, 0, sizeof(path_credits));
+	memory_forget_credits();
 	replay_go(replay.count);
 }
 
