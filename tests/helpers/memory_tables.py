@@ -25,7 +25,7 @@ TABLES = Structure("tables", lambda see: by_policy(see("active") and see("rule")
      "~table1.rule=none", "~table1.policy=pass", "active=1", "grace", "~table0.rule=drop"),
 ], [
     "user/core/filter/new_table.c: __atomic_store_n(&config->active, config->active + 1, __ATOMIC_RELEASE);",
-    "user/core/filter/new_table.c: int error = wait_for_packets(filter->kernel.config);",
+    "user/core/filter/new_table.c: int error = wait_for_old_table(filter->kernel.config);",
 ])
 
 
@@ -75,7 +75,7 @@ HINTS = Structure("shapes and hints", by_shapes, [
 ], [
     "user/core/filter/publish_shapes.c: __atomic_store_n(&table->shapes_active[family], !active, __ATOMIC_RELEASE);",
     "user/core/filter/publish_shapes.c: return is_changed ? filter_wait_for_packets(filter, reason) : 0;",
-    "user/core/filter/filter.c: hints_mark(filter_hints(filter), key, hint);",
+    "user/core/filter/one_key.c: hints_mark(filter_hints(filter), key, hint);",
     "user/core/filter/hints.c: __atomic_fetch_or(hint, bits, __ATOMIC_RELEASE);",
     "user/core/filter/hints.c: __atomic_fetch_and(hint, ABI_HINT_ALL, __ATOMIC_RELEASE);",
     "user/core/change/entries.c: if (order[step] == RULE_DROP && any_comes(keys, RULE_PASS) && any_comes(keys, RULE_DROP))",
@@ -138,19 +138,27 @@ def by_ends(see):
     has = {}
     for key in ("p", "d"):
         end = int(see("record_" + key))
-        has[key] = not end or int(see("tick_" + key)) < end
+        has[key] = not end or int(see("tick_" + key)) - int(see("epoch_" + key)) < end
     return "pass" if has["p"] else "drop" if has["d"] else "pass"
 
 
 ENDS = Structure("ends of records", by_ends, [
     ("record_p", "record_p", "", "bpf/lookup_key.h: record = READ_ONCE(*at);"),
     ("tick_p", "jiffies", "", "bpf/lookup_key.h: maps_tick() - READ_ONCE(table->epoch) >= end"),
+    ("epoch_p", "epoch", "", "bpf/lookup_key.h: maps_tick() - READ_ONCE(table->epoch) >= end"),
     ("record_d", "record_d", "", "bpf/lookup_key.h: record = READ_ONCE(*at);"),
     ("tick_d", "jiffies", "", "bpf/lookup_key.h: maps_tick() - READ_ONCE(table->epoch) >= end"),
+    ("epoch_d", "epoch", "", "bpf/lookup_key.h: maps_tick() - READ_ONCE(table->epoch) >= end"),
 ], [
-    ("a pass rule and a drop rule end at one time", "jiffies=9 record_p=10 record_d=10", "~jiffies=10", "~jiffies=11"),
-    ("both end later", "jiffies=9 record_p=10 record_d=10", "~record_p=12", "grace", "~record_d=12", "~jiffies=10"),
-], ["user/core/table/table.c: abi_record(key->tag, end), __ATOMIC_RELEASE);"])
+    ("a pass rule and a drop rule end at one time", "epoch=0 jiffies=9 record_p=10 record_d=10", "~jiffies=10", "~jiffies=11"),
+    ("both end later", "epoch=0 jiffies=9 record_p=10 record_d=10", "~record_p=12", "grace", "~record_d=12", "~jiffies=10"),
+    ("old entries end at once", "epoch=200 jiffies=209 record_p=0 record_d=0", "~record_d=99", "~record_p=99", "grace",
+     "epoch=100"),
+    ("meanwhile another one stays", "epoch=200 jiffies=209 record_p=1 record_d=20", "~record_d=120", "grace", "epoch=100"),
+], [
+    "user/core/table/table.c: abi_record(key->tag, end), __ATOMIC_RELEASE);",
+    "user/core/filter/fill_in_place.c: __atomic_store_n(&in_config->epoch, in_config->epoch - LATER, __ATOMIC_RELEASE);",
+])
 
 
 # ---- how the filter runs ----
@@ -203,8 +211,8 @@ PARTS = Structure("parts", lambda see: "drop" if "in" in (see("address"), see("r
     ("a rule gets an end", "address=in record=out", "~record=in", "grace", "~address=out"),
     ("a rule loses its end", "address=out record=in", "~address=in", "grace", "~record=out"),
 ], [
-    "user/core/filter/addresses.c: error = filter_insert(filter, key, tick);",
-    "user/core/filter/addresses.c: int error = is_new ? filter_wait_for_packets(filter, reason) : 0;",
+    "user/core/filter/one_key.c: error = filter_insert(filter, key, tick);",
+    "user/core/filter/one_key.c: int error = is_new ? filter_wait_for_packets(filter, reason) : 0;",
 ])
 
 

@@ -36,7 +36,7 @@ static enum command_status run_check(const struct invocation *invocation)
 		struct table_difference difference = {};
 		bool differs;
 
-		error = filter_fill(filter, session.store, &difference, &reason);
+		error = filter_fill_in_place(filter, session.store, &difference, &reason);
 		/* Not equal to the store now, or when it was opened. */
 		differs = difference.added || difference.removed || difference.retimed ||
 			  filter->state == FILTER_REPAIRED;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Makes the table that packets use equal to the store, without a second table, whatever it holds. The order:
+ * Makes the table that packets use equal to the store, without a second table, whatever it holds.
+ * The order:
  *
  *    new shapes beside the old ones
  *    hints of what comes; no shortcuts
@@ -11,9 +12,10 @@
  *    what had no room before
  *    hints and shortcuts as wanted; the old shapes go
  *
- * So a packet that both the old rules and the new ones pass, or drop, fares so at each moment, as long as both have room
- * beside each other, as shapes and as entries. If they have none, it may pass for a moment, but no exception is ever
- * missing where the drop rule that it is for is there. A compact table keeps no ends: there, old exceptions may go first.
+ * So a packet that both the old rules and the new ones pass, or drop, fares so at each moment, as
+ * long as both have room beside each other, as shapes and as entries. If they have none, it may
+ * pass for a moment, but no exception is ever missing where the drop rule that it is for is there.
+ * A compact table keeps no ends: there, old exceptions may go first.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +48,10 @@ static int add_missing(struct filling *filling, struct reason *reason)
 	for (__u32 turn = 0; turn < 2 && !filling->lacks_room; turn++) {
 		const struct table_difference before = filling->difference;
 
-		/* A key may leave one part for the other. So if one is full, the other gets its entries all the same. */
+		/*
+		 * A key may leave one part for the other. So if one is full, the other gets its
+		 * entries all the same.
+		 */
 		for (enum filter_part part = 0; part < FILTER_PARTS; part++) {
 			const struct filter_collected *wanted = &filling->entries.part[part];
 			struct table *table = &filter->tables.part[part];
@@ -70,8 +75,9 @@ static int add_missing(struct filling *filling, struct reason *reason)
 #define LATER 1024 /* ticks: a minute at least, and so longer than it takes */
 
 /*
- * Nothing tells which of the old entries are those of pass rules. So all of them end later, and then the epoch, from which
- * ends count, goes back by as much. The ends of entries that stay are moved before that.
+ * Nothing tells which of the old entries are those of pass rules. So all of them end later, and
+ * then the epoch, from which ends count, goes back by as much. The ends of entries that stay are
+ * moved before that.
  */
 static int end_at_once(struct filling *filling, struct reason *reason)
 {
@@ -84,7 +90,9 @@ static int end_at_once(struct filling *filling, struct reason *reason)
 	/* Without the kernel's clock they go one by one. */
 	if (ticks_now(&now, &(struct reason){}))
 		return 0;
-	table_end_others(&filter->table, &filling->claims[FILTER_RECORDS], now - in_config->epoch, LATER);
+	/* The process that has set the epoch may have been ahead. */
+	now = (__s32)(now - in_config->epoch) > 0 ? now - in_config->epoch : 0;
+	table_end_others(&filter->table, &filling->claims[FILTER_RECORDS], now, LATER);
 	error = filter_wait_for_packets(filter, reason);
 	if (error)
 		return error;
@@ -121,7 +129,10 @@ static int remove_others(struct filling *filling, struct store *store, struct re
 	return error;
 }
 
-/* The hints in use get the bits of new entries before these come, and keep the bits of old ones until these are gone. */
+/*
+ * The hints in use get the bits of new entries before these come, and keep the bits of old ones
+ * until these are gone.
+ */
 static int make_equal(struct filling *filling, struct store *store, struct reason *reason)
 {
 	struct filter *filter = filling->entries.filter;
@@ -152,7 +163,8 @@ static int make_equal(struct filling *filling, struct store *store, struct reaso
 	return error;
 }
 
-int filter_fill(struct filter *filter, struct store *store, struct table_difference *difference, struct reason *reason)
+int filter_fill_in_place(struct filter *filter, struct store *store, struct table_difference *difference,
+			 struct reason *reason)
 {
 	CLOSED_BY(close_filling) struct filling filling = {};
 	struct store_info info;

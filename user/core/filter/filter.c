@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A filter and its tables: where a table is in the maps, how many keys it may hold, and how one key changes. The top of
- * include/abi.h explains "table", "slot", "record" and "tick".
+ * A filter and its table: where the table is in the maps, opening and closing both, waiting for
+ * packets that use them. Changes no key. The top of include/abi.h explains "table", "slot",
+ * "record" and "tick".
  */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/waiting.h"
 #include "filter/internal.h"
 
 void filter_lay_out(const struct kernel_filter *kernel, unsigned int tables, struct filter_parts slots)
@@ -160,36 +161,14 @@ void filter_tables_close(struct filter_tables *tables)
 		table_close(&tables->part[part]);
 }
 
-/*
- * The reader is the BPF program. It reads the sequence, the first bucket of a key, the second, and the sequence again.
- * If an entry moved meanwhile, the sequence has changed (table/publish_order.h). The loads must keep this order.
- * Some processors reorder them, unless the program makes each load depend on the one before. If neither the
- * processor nor the program keeps the order, the writer waits in each move until all look-ups that have begun are over.
- *
- * Two kinds of table have no readers, and need no wait: a successor that is in the same maps but not yet in use, and
- * the table of a filter that is not set up, because then the program looks up nothing.
- */
-static bool must_wait_for_readers(const struct filter *filter)
-{
-	const bool has_readers = !filter->shares_maps && filter->kernel.config->run & ABI_RUN_SET_UP;
-
-	return has_readers && !ABI_LOADS_IN_ORDER && !filter->kernel.options.orders_loads;
-}
-
 int filter_open_table_memory(struct filter *filter, struct bucket_geometry geometry)
 {
 	const int error = open_tables(&filter->kernel, filter_abi_table(filter), geometry, &filter->tables);
 
 	for (enum filter_part part = 0; part < FILTER_PARTS; part++)
 		filter->tables.part[part].reach = filter->tables.part[part].search ? reach : NULL;
-	filter_settle_readers(filter);
+	filter_note_readers(filter);
 	return error;
-}
-
-void filter_settle_readers(struct filter *filter)
-{
-	for (enum filter_part part = 0; part < FILTER_PARTS; part++)
-		filter->tables.part[part].waits_for_readers = must_wait_for_readers(filter);
 }
 
 int filter_reopen(struct filter *filter, struct reason *reason)
@@ -233,6 +212,40 @@ void filter_give_back(struct filter *filter, struct kernel_filter *kernel)
 	filter_close(filter);
 }
 
+/* ---- packets that use it ---- */
+
+/*
+ * The reader is the BPF program. It reads the sequence, the first bucket of a key, the second, and the sequence again.
+ * If an entry moved meanwhile, the sequence has changed (table/publish_order.h). The loads must keep this order.
+ * Some processors reorder them, unless the program makes each load depend on the one before. If neither the
+ * processor nor the program keeps the order, the writer waits in each move until all look-ups that have begun are over.
+ *
+ * Two kinds of table have no readers, and need no wait: a successor that is in the same maps but not yet in use, and
+ * the table of a filter that is not set up, because then the program looks up nothing.
+ */
+static bool must_wait_for_readers(const struct filter *filter)
+{
+	const bool has_readers = !filter->shares_maps && filter->kernel.config->run & ABI_RUN_SET_UP;
+
+	return has_readers && !ABI_LOADS_IN_ORDER && !filter->kernel.options.orders_loads;
+}
+
+void filter_note_readers(struct filter *filter)
+{
+	for (enum filter_part part = 0; part < FILTER_PARTS; part++)
+		filter->tables.part[part].waits_for_readers = must_wait_for_readers(filter);
+}
+
+int filter_wait_for_packets(const struct filter *filter, struct reason *reason)
+{
+	const bool has_packets = !filter->shares_maps && filter->kernel.attachments_count;
+	const int error = has_packets ? grace_wait() : 0;
+
+	return error ? reason_set(reason, error, "cannot wait for a grace period: %s", strerror(-error)) : 0;
+}
+
+/* ---- what the config says of it ---- */
+
 void filter_save_counts(struct filter *filter)
 {
 	struct abi_table *in_config = filter_abi_table(filter);
@@ -275,203 +288,4 @@ int filter_other_store_reason(const struct kernel_filter *kernel, struct reason 
 			  "the filter '%s' on %s is filled from another store; give the --state it was "
 			  "loaded with",
 			  kernel->config->name, kernel->attachments[0].interface);
-}
-
-/* ---- how many keys a table may hold, and how large its successor must be ---- */
-
-static __u64 slots_of_maps(const struct kernel_filter *kernel)
-{
-	return (__u64)kernel->map[KERNEL_BUCKETS].entries * BUCKET_SLOTS * (kernel->options.format == BUCKET_8 ? 2 : 1);
-}
-
-__u64 filter_all_slots(const struct kernel_filter *kernel)
-{
-	return kernel->options.has_addresses ? kernel->config->table[0].addresses.first_slot : slots_of_maps(kernel);
-}
-
-__u64 filter_tables_slots(const struct filter_tables *tables)
-{
-	return table_slots(&tables->part[FILTER_RECORDS]) + table_slots(&tables->part[FILTER_ADDRESSES]);
-}
-
-struct filter_parts filter_slots_of_parts(const struct kernel_filter *kernel)
-{
-	return (struct filter_parts){ .records = table_slots_of(filter_geometry(kernel)),
-				      .addresses = table_slots_of(abi_active(kernel->config)->addresses.geometry) };
-}
-
-__u64 filter_slots(const struct kernel_filter *kernel)
-{
-	const struct filter_parts slots = filter_slots_of_parts(kernel);
-
-	return slots.records + slots.addresses;
-}
-
-unsigned int filter_tables(const struct kernel_filter *kernel)
-{
-	return kernel->config->table[ABI_TABLES - 1].first_slot ? ABI_TABLES : 1;
-}
-
-struct filter_parts filter_room_of_parts(const struct kernel_filter *kernel)
-{
-	const __u64 records = filter_all_slots(kernel), tables = filter_tables(kernel);
-
-	return (struct filter_parts){ .records = tables == 1 ? records : kernel->config->table[1].first_slot,
-				      .addresses = (slots_of_maps(kernel) - records) / tables };
-}
-
-__u64 filter_room(const struct kernel_filter *kernel)
-{
-	const struct filter_parts room = filter_room_of_parts(kernel);
-
-	return room.records + room.addresses;
-}
-
-static bool fit(const struct filter *filter, struct filter_parts keys, unsigned int percent)
-{
-	const struct table *table = filter->tables.part;
-
-	if (!table[FILTER_ADDRESSES].search) {
-		keys.records += keys.addresses - keys.both;
-		keys.addresses = 0;
-	}
-	return keys.records <= table_slots(&table[FILTER_RECORDS]) * percent / 100 &&
-	       keys.addresses <= table_slots(&table[FILTER_ADDRESSES]) * percent / 100;
-}
-
-bool filter_has_room(const struct filter *filter, struct filter_parts keys)
-{
-	return fit(filter, keys, TABLE_LOAD_PERCENT);
-}
-
-struct filter_parts filter_keys_with(const struct filter *filter, struct filter_parts more)
-{
-	return (struct filter_parts){ .records = filter->table.used + more.records,
-				      .addresses = filter->tables.part[FILTER_ADDRESSES].used + more.addresses };
-}
-
-__u64 filter_slots_to_grow_to(const struct filter *filter, struct filter_parts of)
-{
-	const __u64 slots = filter_tables_slots(&filter->tables);
-	const __u64 room = filter_room(&filter->kernel);
-	const __u64 keys = of.records + of.addresses - (filter->kernel.options.has_addresses ? 0 : of.both);
-	__u64 wanted;
-
-	if (filter_has_room(filter, of))
-		return slots;
-	wanted = table_slots_for(keys + keys / 2);
-	/* One part is full, and the other has many free slots. */
-	if (wanted <= slots)
-		wanted = slots + 1;
-	/* If the room of the maps takes the keys and an eighth more, use all of it: new maps need a new program. */
-	if (wanted > room && room > slots && filter_tables(&filter->kernel) == ABI_TABLES &&
-	    table_slots_for(keys + keys / 8) <= room)
-		return room;
-	/* If another tool holds the filter, it cannot get other maps. */
-	if (wanted > room && kernel_held_attachment(&filter->kernel))
-		return room;
-	return wanted <= 1ULL << ABI_SLOTS_MAX_LOG2 ? wanted : table_slots_for(keys);
-}
-
-int filter_full_reason(const struct filter *filter, __u64 keys, struct reason *reason)
-{
-	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
-
-	if (held) {
-		char options[64];
-
-		snprintf(options, sizeof(options), " --capacity N, N at least %llu", 2 * (unsigned long long)keys);
-		return kernel_held_reason(&filter->kernel, held, options, -ENOSPC, reason,
-					  "table full: %llu keys do not fit into %llu slots", (unsigned long long)keys,
-					  (unsigned long long)filter_slots(&filter->kernel));
-	}
-	return reason_set(reason, -ENOSPC,
-			  "table full: %llu keys do not fit into %llu slots, and a table holds at most %llu; "
-			  "delete rules first",
-			  (unsigned long long)keys, (unsigned long long)filter_slots(&filter->kernel),
-			  (1ULL << ABI_SLOTS_MAX_LOG2) * TABLE_LOAD_PERCENT / 100);
-}
-
-/* ---- one key ---- */
-
-/* Two processes' estimates of the present tick differ by one at most; 16 leaves a margin. */
-#define AHEAD_TICKS 16
-#define STOPPED_MS 100 /* more time than this between two reads of clocks: the process was stopped */
-
-/*
- * Reads two clocks: the store's, and that of the ticks. If this process was stopped between the two reads, the rule
- * would end later by that time. Then both are read again.
- */
-int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct reason *reason)
-{
-	__s64 lag_ms, left_ms;
-	int error;
-
-	do {
-		lag_ms = timeout_ms ? store_lag_ms(store) : 0;
-		left_ms = timeout_ms - lag_ms;
-		/*
-		 * ticks_at(0) means never. A rule that ends in 0 ms must not stay for ever: -1 says that it has ended.
-		 */
-		error = ticks_at(timeout_ms && !left_ms ? -1 : left_ms, tick, reason);
-	} while (!error && timeout_ms && store_lag_ms(store) - lag_ms > STOPPED_MS);
-	return error;
-}
-
-__u32 filter_end(const struct filter *filter, __u32 tick)
-{
-	const __u32 epoch = filter_abi_table(filter)->epoch;
-
-	/* An end at the epoch becomes 1, because 0 means never. */
-	if (!tick || tick - epoch <= ABI_END_MAX)
-		return tick ? tick - epoch + (tick == epoch) : 0;
-	/* Before the epoch: ended, so 1. Too far ahead for a record: 0, and the tool deletes the entry later. */
-	return tick < epoch;
-}
-
-bool filter_has_aged(const struct filter *filter, __u32 tick)
-{
-	const __u32 epoch = filter_abi_table(filter)->epoch;
-	struct reason ignored;
-	__u32 now;
-
-	if (!tick || ticks_now(&now, &ignored))
-		return false;
-	/* The epoch may be just after `now`: another process set it, whose estimate of the tick is ahead. */
-	return now - epoch > ABI_END_MAX / 2 && epoch - now > AHEAD_TICKS;
-}
-
-int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick)
-{
-	const enum filter_part part = filter_part_of(filter, &key->shape, tick);
-	const struct rule_shape shape = filter_shape_in(&key->shape, part);
-	const struct hash_value value = filter_hash(filter_abi_table(filter), key, part);
-	__u64 hint;
-	int error = filter_assign_hint(filter, &shape, &hint);
-
-	if (error)
-		return error;
-	/* The hint comes before the key, or packets would skip the look-up. Shortcuts (shape.h) come after the key. */
-	hints_mark(filter_hints(filter), key, hint);
-	error = table_insert(&filter->tables.part[part], &value, filter_end(filter, tick));
-	if (!error && !tick)
-		hints_set_shortcuts(filter_hints(filter), key);
-	return error;
-}
-
-int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later, struct reason *reason)
-{
-	const struct hash_value value = filter_hash(filter_abi_table(filter), key, FILTER_RECORDS);
-	int error;
-
-	if (!filter->kernel.options.is_exact)
-		return 0;
-	if (filter_part_of(filter, &key->shape, false) == FILTER_ADDRESSES)
-		return filter_move_end(filter, key, tick, is_later, reason);
-	if (tick)
-		hints_clear_shortcuts(filter_hints(filter), key);
-	error = table_set_end(&filter->table, &value, filter_end(filter, tick), is_later);
-	if (!error && !tick)
-		hints_set_shortcuts(filter_hints(filter), key);
-	return error;
 }

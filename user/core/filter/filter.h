@@ -8,8 +8,8 @@
  *
  * How a whole table comes to hold what the store holds:
  *   filter_update()            when a command opens the filter: looks at the generation; repairs by one of the others
- *   filter_fill()              in place: adds what is missing, then removes what is too much
- *   filter_refill()            by filter_rebuild() if that can be, else by filter_fill()
+ *   filter_fill_in_place()     adds what is missing, then removes what is too much
+ *   filter_refill()            by filter_rebuild() if that can be, else by filter_fill_in_place()
  *   filter_rebuild()           filter_build_successor(), then filter_switch()
  *   filter_build_successor()   a new table beside this one, also from an open transaction; no packet uses it yet
  *   filter_switch()            all packets use the new table from here on; counts are carried over
@@ -58,7 +58,7 @@ struct filter_shapes {
 	__u64 hint[2 * ABI_SHAPES_MAX]; /* see struct abi_shape */
 };
 
-/* The parts of a table (addresses.c), and how many keys or slots each has or gets. One without addresses has all in the first. */
+/* The parts of a table (parts.c), and how many keys or slots each has or gets. One without addresses has all in the first. */
 enum filter_part { FILTER_RECORDS, FILTER_ADDRESSES, FILTER_PARTS };
 
 struct filter_parts {
@@ -162,10 +162,11 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 
 /*
  * Makes the table equal to the store, whatever it holds now. filter_refill() makes a new table, if one can be made: so all
- * changes at once. filter_fill() works in place. It cannot tell which of the old entries are of pass rules. `difference`
- * may be NULL.
+ * changes at once. filter_fill_in_place() changes one key after the other, in an order that fill_in_place.c explains.
+ * `difference` may be NULL.
  */
-int filter_fill(struct filter *filter, struct store *store, struct table_difference *difference, struct reason *reason);
+int filter_fill_in_place(struct filter *filter, struct store *store, struct table_difference *difference,
+			 struct reason *reason);
 int filter_refill(struct filter *filter, struct store *store, struct reason *reason);
 
 /*
@@ -180,8 +181,6 @@ bool filter_has_room(const struct filter *filter, struct filter_parts keys);
 
 /* The keys that the table has, with `more`. */
 struct filter_parts filter_keys_with(const struct filter *filter, struct filter_parts more);
-
-/* ---- addresses.c ---- */
 
 /* What the rules of a store need of a table. */
 struct filter_need {
@@ -247,12 +246,13 @@ int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct
 
 /*
  * filter_delete() deletes a key. filter_set_end() makes it end at another tick; in compact tables it does nothing.
- * With `is_later` it does so only if that is not before its present end, and says whether. If the key then belongs to the
- * other part of the table, that call puts it there too, and the call without `is_later` takes it away from here.
+ * Before the commit, `is_done` is not NULL: the key never ends sooner by that call, and *is_done says whether a call after
+ * the commit, with NULL, is not needed. If the key then belongs to the other part of the table, the first call puts it there
+ * too, and the second takes it away from here.
  * 0; -ENOENT; -ENOMEM: see filter_unmapped_reason(); -ENOSPC, -E2BIG: as filter_insert(); other -errno with the reason.
  */
 int filter_delete(struct filter *filter, const struct rule_key *key);
-int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later,
+int filter_set_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_done,
 		   struct reason *reason);
 
 /* The hint bit of a shape. It is chosen at the first key of the shape. -E2BIG: too many shapes in one change. */
@@ -287,7 +287,10 @@ int filter_publish_shapes(struct filter *filter, struct store *store, bool keeps
 /* Whether filter_publish_shapes() without `keeps` has room for them: 0, -E2BIG, or errors of the store. */
 int filter_check_shapes(struct filter *filter, struct store *store, struct reason *reason);
 
-/* Waits until the look-ups that have begun are over. They may have missed a key that came during them. 0 or -errno. */
+/*
+ * Waits until the look-ups that have begun are over. They may have missed a key that came during them. 0 or -errno. A change
+ * that only deletes does not wait for a packet that outlasts the change before it: that has taken a commit to disk.
+ */
 int filter_wait_for_packets(const struct filter *filter, struct reason *reason);
 
 /* Copies the counts of struct table (used slots, moves) into the filter's config, for the next command and `status`. */

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The hints of a table (include/shape.h): which bits a key needs, where they are, and whether to
+ * read them pays. Knows neither the store nor the keys that a table has: who clears a bit that a
+ * key needs makes packets miss the key.
+ */
 #include "filter/hints.h"
 
 #include <string.h>

@@ -5,19 +5,38 @@
 
 #include "filter/filter.h"
 
-/* ---- addresses.c ---- */
+/* ---- parts.c ---- */
 
 /* In which part a key of the shape belongs; the shape by which packets look it up there; and its hash. */
 enum filter_part filter_part_of(const struct filter *filter, const struct rule_shape *shape, bool is_timed);
 struct rule_shape filter_shape_in(const struct rule_shape *shape, enum filter_part part);
 struct hash_value filter_hash(const struct abi_table *in_config, const struct rule_key *key, enum filter_part part);
 
-/* filter_set_end() where the table has addresses, for keys that may be there. */
-int filter_move_end(struct filter *filter, const struct rule_key *key, __u32 tick, bool *is_later,
-		    struct reason *reason);
+/* ---- one_key.c ---- */
 
 /* If a key is in both parts, its count of the other part comes to this one. */
 void filter_join_counts(struct filter *filter, const struct rule_key *key, enum filter_part part);
+
+/*
+ * The end of a record for a tick (0: never). If the end is too far away for a record, the result is 0, and
+ * the tool deletes the entry later.
+ */
+__u32 filter_end(const struct filter *filter, __u32 tick);
+
+/* ---- sizes.c ---- */
+
+/* The slots for which the maps have room, in all tables together, without those of addresses. */
+__u64 filter_all_slots(const struct kernel_filter *kernel);
+
+/* The slots of a filter's active table; those for which the maps have room, in each table. */
+struct filter_parts filter_slots_of_parts(const struct kernel_filter *kernel);
+struct filter_parts filter_room_of_parts(const struct kernel_filter *kernel);
+
+/* Whether the second table of the same maps can have this many slots, and should. */
+bool filter_fits_into_maps(const struct filter *filter, struct filter_parts slots);
+
+/* New maps for a table of this many slots, with room to grow and for a second table if that costs little. */
+struct kernel_sizes filter_plan_maps(const struct abi_options *options, struct filter_parts slots, __u32 hint_shift);
 
 /*
  * Chooses for these rules, and a table of at least `slots` slots, whether it gets a part for
@@ -113,21 +132,13 @@ bool filter_publishes_pass(const struct filter *filter);
 /* ---- run_state.c ---- */
 
 /*
- * Give a new filter the panic of the old one. Call the first before kernel_replace(), the second
- * after it. `unload` takes no lock: since the config was copied, it may have taken the old filter
- * off interfaces. The second forgets these, too.
+ * Call these before and after kernel_replace(): they give a new filter the panic of the old one. `unload` takes no lock:
+ * since the config was copied, it may have taken the old filter off interfaces. The second forgets these, too.
  */
-void filter_inherit_panic(struct abi_config *config, const struct abi_config *old);
-void filter_settle(struct abi_config *config, const struct abi_config *old);
+void filter_begin_replacing(struct abi_config *config, const struct abi_config *old);
+void filter_end_replacing(struct abi_config *config, const struct abi_config *old);
 
 /* ---- filter.c ---- */
-
-/* The slots for which the maps have room, in all tables together. */
-__u64 filter_all_slots(const struct kernel_filter *kernel);
-
-/* The slots of a filter's active table; those for which the maps have room, in each table. */
-struct filter_parts filter_slots_of_parts(const struct kernel_filter *kernel);
-struct filter_parts filter_room_of_parts(const struct kernel_filter *kernel);
 
 /* Sets the reason: the filter belongs to another store. Returns -ESTALE. */
 int filter_other_store_reason(const struct kernel_filter *kernel, struct reason *reason);
@@ -148,8 +159,8 @@ FLOW_INLINE struct hints filter_hints(const struct filter *filter)
 	return filter_hints_in(&filter->kernel, filter_abi_table(filter));
 }
 
-/* Sets whether a move in the table must wait for look-ups that have begun: see filter.c. */
-void filter_settle_readers(struct filter *filter);
+/* Call this when packets begin to use a table: whether a move in it must wait for look-ups that have begun. */
+void filter_note_readers(struct filter *filter);
 
 /* Reads from the config how many slots are filled. */
 void filter_read_used(struct filter *filter);
@@ -162,11 +173,5 @@ int filter_map_entries(const struct filter *filter);
 
 /* Sets in the config where each of `tables` tables of so many slots starts in the maps, and how many hints it has. */
 void filter_lay_out(const struct kernel_filter *kernel, unsigned int tables, struct filter_parts slots);
-
-/*
- * The end of a record for a tick (0: never). If the end is too far away for a record, the result is 0, and
- * the tool deletes the entry later.
- */
-__u32 filter_end(const struct filter *filter, __u32 tick);
 
 #endif

@@ -84,31 +84,6 @@ int filter_build(struct filter *filter, struct store *store, struct filter_heirs
 
 /* ---- a new filter ---- */
 
-/*
- * Maps get room for a second table, so that a table can be replaced without new maps. This costs memory, so only
- * tables up to a limit get it. Small tables also get room to grow.
- */
-#define ROOM_SLOTS_LEAST (1ULL << 17)
-#define ROOM_BYTES_MOST (64ULL << 20) /* of one table */
-
-static struct kernel_sizes plan_room(const struct abi_options *options, struct filter_parts slots, __u32 hint_shift)
-{
-	const bool has_least = options->is_alone || slots.records >= ROOM_SLOTS_LEAST;
-	const struct bucket_geometry geometry = table_geometry(has_least ? slots.records : ROOM_SLOTS_LEAST);
-	struct kernel_sizes plan = { .options = *options,
-				     .tables = 1,
-				     .slots = table_slots_of(geometry),
-				     .bucket_bytes = table_bucket_bytes(options->format, geometry) +
-						     slots.addresses * sizeof(__u16),
-				     .addresses = slots.addresses,
-				     .hint_shift = hint_shift };
-
-	plan.options.orders_loads = !ABI_LOADS_IN_ORDER; /* of the built-in programs */
-	if (!options->is_alone && kernel_sizes_bytes(&plan) <= ROOM_BYTES_MOST)
-		plan.tables = ABI_TABLES;
-	return plan;
-}
-
 int filter_make_object_file(const struct abi_options *options, __u64 slots, struct kernel_sizes *plan, char **file,
 			    size_t *bytes, struct reason *reason)
 {
@@ -163,7 +138,7 @@ int filter_create(struct filter *filter, const struct abi_options *options, __u6
 	if (error)
 		return store_unread_reason(error, reason);
 	of_parts = filter_plan_parts(&need, NULL, slots, &chosen);
-	plan = plan_room(&chosen, of_parts, hints_shift_for(&need.shapes));
+	plan = filter_plan_maps(&chosen, of_parts, hints_shift_for(&need.shapes));
 	return create(filter, &plan, of_parts, need.info.keys, reason);
 }
 
@@ -194,30 +169,8 @@ void filter_drop_successor(struct filter *filter)
 	filter->successor = NULL;
 }
 
-/*
- * Whether the second table of the same maps can have this many slots. If the maps have much more room than
- * wanted, new maps are better, because they save memory.
- */
-static bool fits_into_maps(const struct filter *filter, struct filter_parts slots)
-{
-	const struct filter_parts room = filter_room_of_parts(&filter->kernel);
-	const __u64 wanted = table_slots_of(table_geometry(slots.records));
-
-	return filter_tables(&filter->kernel) == ABI_TABLES && wanted <= room.records &&
-	       slots.addresses <= room.addresses &&
-	       (((room.records <= ROOM_SLOTS_LEAST || room.records / 4 <= wanted) &&
-		 room.addresses / 4 <= slots.addresses) ||
-		kernel_held_attachment(&filter->kernel));
-}
-
-bool filter_can_build_successor(const struct filter *filter, __u64 slots)
-{
-	return (filter_tables(&filter->kernel) == ABI_TABLES && slots <= filter_room(&filter->kernel)) ||
-	       !kernel_held_attachment(&filter->kernel);
-}
-
 /* Waits until no packet uses the table that was active before. Then that table may be filled again. */
-static int wait_for_packets(struct abi_config *config)
+static int wait_for_old_table(struct abi_config *config)
 {
 	int error = config->settled == config->active ? 0 : grace_wait();
 
@@ -229,7 +182,7 @@ static int wait_for_packets(struct abi_config *config)
 static int prepare_in_maps(const struct filter *filter, struct filter *new, struct filter_parts slots,
 			   struct reason *reason)
 {
-	int error = wait_for_packets(filter->kernel.config);
+	int error = wait_for_old_table(filter->kernel.config);
 	struct abi_table *in_config;
 
 	if (error)
@@ -250,7 +203,7 @@ static int prepare_in_maps(const struct filter *filter, struct filter *new, stru
 static int prepare_new_maps(const struct filter *filter, struct filter *new, const struct abi_options *options,
 			    struct filter_parts slots, __u64 keys, __u32 hint_shift, struct reason *reason)
 {
-	struct kernel_sizes plan = plan_room(options, slots, hint_shift);
+	struct kernel_sizes plan = filter_plan_maps(options, slots, hint_shift);
 	struct bucket_geometry geometry;
 	struct abi_config *config;
 	__u8 asks_conntrack;
@@ -290,33 +243,38 @@ static int refuse_new_maps(const struct filter *filter, const struct kernel_atta
 				  room);
 }
 
+/* Opens the new table in the maps that suit it. `options`: of a filter of another kind; NULL: of this one. */
+static int prepare(struct filter *filter, struct filter *new, const struct abi_options *options, __u64 slots,
+		   const struct filter_need *need, struct reason *reason)
+{
+	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
+	const struct abi_options present = filter->kernel.options;
+	struct abi_options chosen = options ? *options : present;
+	const struct filter_parts of_parts = filter_plan_parts(need, filter, slots, &chosen);
+	const __u32 hint_shift = hints_shift_for(&need->shapes);
+
+	/* Four times as many hints are worth new maps and programs. Twice as many are not. */
+	if (!options && chosen.has_addresses == present.has_addresses && filter_fits_into_maps(filter, of_parts) &&
+	    (held || hint_shift + 1 >= filter_abi_table(filter)->hint_shift))
+		return prepare_in_maps(filter, new, of_parts, reason);
+	if (held && need->info.keys > filter_room(&filter->kernel) * TABLE_LOAD_PERCENT / 100)
+		return filter_full_reason(filter, need->info.keys, reason);
+	if (held)
+		return refuse_new_maps(filter, held, slots, reason);
+	return prepare_new_maps(filter, new, &chosen, of_parts, need->info.keys, hint_shift, reason);
+}
+
 static int fill_successor(struct filter *filter, struct store *store, const struct abi_options *options, __u64 slots,
 			  struct reason *reason)
 {
-	const struct kernel_attachment *held = kernel_held_attachment(&filter->kernel);
 	struct filter_heirs *heirs = &filter->successor->heirs;
 	struct filter *new = &filter->successor->filter;
-	struct abi_options chosen = options ? *options : filter->kernel.options;
-	struct filter_parts of_parts;
 	bool has_counts; /* of rules: the old table has them and the new table gets them */
 	struct filter_need need;
-	__u32 hint_shift;
-	int error = filter_read_need(store, &need);
+	int error = store_unread_reason(filter_read_need(store, &need), reason);
 
-	if (error)
-		return store_unread_reason(error, reason);
-	of_parts = filter_plan_parts(&need, filter, slots, &chosen);
-	hint_shift = hints_shift_for(&need.shapes);
-	/* Four times as many hints are worth new maps and programs. Twice as many are not. */
-	if (!options && chosen.has_addresses == filter->kernel.options.has_addresses &&
-	    fits_into_maps(filter, of_parts) && (held || hint_shift + 1 >= filter_abi_table(filter)->hint_shift))
-		error = prepare_in_maps(filter, new, of_parts, reason);
-	else if (held && need.info.keys > filter_room(&filter->kernel) * TABLE_LOAD_PERCENT / 100)
-		error = filter_full_reason(filter, need.info.keys, reason);
-	else if (held)
-		error = refuse_new_maps(filter, held, slots, reason);
-	else
-		error = prepare_new_maps(filter, new, &chosen, of_parts, need.info.keys, hint_shift, reason);
+	if (!error)
+		error = prepare(filter, new, options, slots, &need, reason);
 	if (error)
 		return error;
 	/* The change has read much of the store. Its pages would take memory while there are two tables. */
@@ -358,43 +316,56 @@ static void hand_listener_on(struct abi_config *config, const struct abi_config 
 	__atomic_store_n(&config->listener, lease, __ATOMIC_RELEASE);
 }
 
+/* `active` is the one write that makes all interfaces use the other table. What the config repeats of it comes before. */
+static void switch_table(struct filter *new)
+{
+	struct abi_config *config = new->kernel.config;
+
+	config->geometry = table_geometry(filter_tables_slots(&new->tables));
+	config->used = filter_abi_table(new)->used + filter_abi_table(new)->addresses.used;
+	__atomic_store_n(&config->active, config->active + 1, __ATOMIC_RELEASE);
+	wait_for_old_table(config);
+}
+
+static int switch_programs(struct filter *filter, struct filter *new, struct reason *reason)
+{
+	struct abi_config *config = new->kernel.config, *old = filter->kernel.config;
+	int error;
+
+	hand_listener_on(config, old);
+	config->magic = old->magic;
+	__atomic_fetch_or(&config->run, old->run, __ATOMIC_RELEASE);
+	filter_begin_replacing(config, old);
+	error = kernel_replace(&filter->kernel, &new->kernel, reason);
+	if (error)
+		return error;
+	hand_listener_on(config, old);
+	filter_end_replacing(config, old);
+	return 0;
+}
+
 /*
- * The order matters in three places. The config repeats the active table's geometry and `used` for
- * other tools. So they are written before `active`, the one write that makes all interfaces use the
- * other table. Counts are carried before the switch, and again after the wait, when no packet uses
- * the old table: carry_counts.c.
+ * Counts are carried before the switch, and again after the wait, when no packet uses the old table: carry_counts.c.
  *
- * From the switch on there is no way back: errors of the wait and of the search for heirs lose
- * counts at most, and the wait is repeated before the old table is filled again.
+ * From the switch on there is no way back: errors of the wait and of the search for heirs lose counts at most, and the
+ * wait is repeated before the old table is filled again.
  */
 int filter_switch(struct filter *filter, struct reason *reason)
 {
 	struct filter_successor *successor = filter->successor;
 	struct filter *new = &successor->filter;
-	struct abi_config *config = new->kernel.config, *old = filter->kernel.config;
-	struct reason ignored;
-	int error;
+	int error = 0;
 
 	filter_heirs_carry(&successor->heirs, new);
-	if (new->shares_maps) {
-		config->geometry = table_geometry(filter_tables_slots(&new->tables));
-		config->used = filter_abi_table(new)->used + filter_abi_table(new)->addresses.used;
-		__atomic_store_n(&config->active, config->active + 1, __ATOMIC_RELEASE);
-		wait_for_packets(config);
-	} else {
-		hand_listener_on(config, old);
-		config->magic = old->magic;
-		__atomic_fetch_or(&config->run, old->run, __ATOMIC_RELEASE);
-		filter_inherit_panic(config, old);
-		error = kernel_replace(&filter->kernel, &new->kernel, reason);
-		if (error) {
-			filter_drop_successor(filter);
-			return error;
-		}
-		hand_listener_on(config, old);
-		filter_settle(config, old);
+	if (new->shares_maps)
+		switch_table(new);
+	else
+		error = switch_programs(filter, new, reason);
+	if (error) {
+		filter_drop_successor(filter);
+		return error;
 	}
-	filter_heirs_find(&successor->heirs, new, &ignored);
+	filter_heirs_find(&successor->heirs, new, &(struct reason){});
 	filter_heirs_carry(&successor->heirs, new);
 	filter_heirs_close(&successor->heirs);
 	filter->successor = NULL;
@@ -407,7 +378,7 @@ int filter_switch(struct filter *filter, struct reason *reason)
 	} else {
 		filter_close(filter);
 	}
-	filter_settle_readers(new);
+	filter_note_readers(new);
 	*filter = *new;
 	free(successor);
 	return 0;

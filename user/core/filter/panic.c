@@ -6,7 +6,7 @@
 #include "filter/filter.h"
 
 #define PANIC_ROUNDS 1000   /* each writer that interferes costs one round */
-#define PANIC_SETTLE_MS 100 /* a writer replaces a table and starts the new one within this time */
+#define PANIC_WAIT_MS 100   /* a writer replaces a table and starts the new one within this time */
 
 /*
  * An operator and the fleet do not undo what the other one has done. The bits are in the filter, so they end with it:
@@ -30,7 +30,7 @@ __u32 panic_next(__u32 run, enum panic_by by, bool is_on)
 
 /*
  * Returns whether the filter was in this state before. A command that replaces the filter may write the same word at
- * the same moment (filter_settle() in run_state.c). So the new word takes the place only of the word that it was
+ * the same moment (filter_end_replacing() in run_state.c). So the new word takes the place only of the word that it was
  * made from. The exchange also clears ABI_RUN_REPLACING: from then on that command leaves the bits of this filter
  * alone. What an operator wants is newer than the copied bits even if they are equal, so ABI_RUN_REPLACING goes in any
  * case.
@@ -93,7 +93,7 @@ int filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, 
 
 	if (!error && *meant) {
 		/* A writer may have had a new table ready. Wait until it has started it. */
-		clock_pause(PANIC_SETTLE_MS);
+		clock_pause(PANIC_WAIT_MS);
 		error = panic_until_all(name, by, is_on, meant, is_changed, &is_elsewhere, &seen, reason);
 	}
 	if (!error && is_elsewhere && by == PANIC_BY_OPERATOR)

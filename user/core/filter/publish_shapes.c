@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/waiting.h"
 #include "filter/hints.h"
 #include "filter/internal.h"
 
@@ -47,14 +46,6 @@ int filter_assign_hint(struct filter *filter, const struct rule_shape *shape, __
 	shapes->shape[shapes->count] = *shape;
 	shapes->hint[shapes->count++] = *hint;
 	return 0;
-}
-
-int filter_wait_for_packets(const struct filter *filter, struct reason *reason)
-{
-	const bool has_packets = !filter->shares_maps && filter->kernel.attachments_count;
-	const int error = has_packets ? grace_wait() : 0;
-
-	return error ? reason_set(reason, error, "cannot wait for a grace period: %s", strerror(-error)) : 0;
 }
 
 /* Fills the idle list of each family that differs, flips, and waits until no packet uses the old lists. */

@@ -153,16 +153,16 @@ int filter_configure(struct filter *filter, struct store *store, struct reason *
 
 #define PANIC_BITS (ABI_RUN_PANIC | ABI_RUN_FLEET)
 
-void filter_inherit_panic(struct abi_config *config, const struct abi_config *old)
+void filter_begin_replacing(struct abi_config *config, const struct abi_config *old)
 {
 	const __u32 panic = __atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & PANIC_BITS;
 
 	__atomic_store_n(&config->run, (config->run & ~PANIC_BITS) | panic | ABI_RUN_REPLACING, __ATOMIC_RELEASE);
 }
 
-void filter_settle(struct abi_config *config, const struct abi_config *old)
+void filter_end_replacing(struct abi_config *config, const struct abi_config *old)
 {
-	__u32 run = __atomic_load_n(&config->run, __ATOMIC_ACQUIRE), settled;
+	__u32 run = __atomic_load_n(&config->run, __ATOMIC_ACQUIRE), next;
 
 	for (size_t i = 0; i < ABI_RECEIVED; i++)
 		if (!__atomic_load_n(&old->received[i], __ATOMIC_RELAXED))
@@ -170,9 +170,9 @@ void filter_settle(struct abi_config *config, const struct abi_config *old)
 	do {
 		if (!(run & ABI_RUN_REPLACING))
 			return;
-		settled = (run & ~(ABI_RUN_REPLACING | PANIC_BITS)) |
-			  (__atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & PANIC_BITS);
-	} while (!__atomic_compare_exchange_n(&config->run, &run, settled, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+		next = (run & ~(ABI_RUN_REPLACING | PANIC_BITS)) |
+		       (__atomic_load_n(&old->run, __ATOMIC_ACQUIRE) & PANIC_BITS);
+	} while (!__atomic_compare_exchange_n(&config->run, &run, next, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
 }
 
 /* ---- questions ---- */

@@ -25,7 +25,7 @@ int filter_refill(struct filter *filter, struct store *store, struct reason *rea
 			-ENOMEM;
 	/* Without memory for a second table, or without the right to read the kernel's clock, this one is changed in place. */
 	if (error)
-		error = filter_fill(filter, store, NULL, reason);
+		error = filter_fill_in_place(filter, store, NULL, reason);
 	if (error == -ENOSPC)
 		error = filter_rebuild(filter, store, NULL, slots, reason);
 	if (!error)
@@ -105,7 +105,7 @@ void filter_start(struct filter *filter)
 	config->magic = ABI_MAGIC;
 	note_interfaces(&filter->kernel);
 	__atomic_fetch_or(&config->run, ABI_RUN_SET_UP, __ATOMIC_RELEASE);
-	filter_settle_readers(filter);
+	filter_note_readers(filter);
 }
 
 int filter_update(struct filter *filter, struct store *store, const char *name, struct reason *reason)
@@ -125,8 +125,12 @@ int filter_update(struct filter *filter, struct store *store, const char *name, 
 		return filter_other_store_reason(&filter->kernel, reason);
 	filter->state = config->generation == info.generation ? FILTER_UP_TO_DATE : FILTER_REPAIRED;
 	filter_read_used(filter);
-	if (filter->state == FILTER_REPAIRED)
-		error = filter_refill(filter, store, reason);
+	if (filter->state == FILTER_REPAIRED) {
+		/* Packets may still use what a process that died has just replaced. */
+		error = filter_wait_for_packets(filter, reason);
+		if (!error)
+			error = filter_refill(filter, store, reason);
+	}
 	return error ? error : filter_configure(filter, store, reason);
 }
 
@@ -169,14 +173,14 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 	config = filter->kernel.config;
 	if (!error) {
 		filter_start(filter);
-		filter_inherit_panic(config, old);
+		filter_begin_replacing(config, old);
 		error = kernel_replace(kernel, &filter->kernel, reason);
 	}
 	if (error) {
 		filter_close(filter);
 		return error;
 	}
-	filter_settle(config, old);
+	filter_end_replacing(config, old);
 	if (old->version < 15) /* some filters of version 14 noted none */
 		note_interfaces(&filter->kernel);
 	filter->state = FILTER_TAKEN_OVER;

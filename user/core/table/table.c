@@ -154,7 +154,7 @@ __u64 table_address(const struct table *table, __u64 slot)
 			     1ULL << PERMUTE_BITS;
 }
 
-int table_set_end(struct table *table, const struct hash_value *key, __u32 end, bool *is_later)
+int table_set_end(struct table *table, const struct hash_value *key, __u32 end, bool *is_done)
 {
 	const struct bucket_layout layout = core_exact();
 	const struct bucket_pair pair = core_pair(table, layout, key);
@@ -170,9 +170,9 @@ int table_set_end(struct table *table, const struct hash_value *key, __u32 end, 
 	if (!core_find_key(table, layout, &pair, key->tag, &place))
 		return -ENOENT;
 	present = abi_record_end(*table_record(table, layout, place));
-	if (is_later)
-		*is_later = !end || (present && end >= present);
-	if (!is_later || *is_later)
+	if (is_done)
+		*is_done = !end || (present && end >= present);
+	if (!is_done || *is_done)
 		__atomic_store_n(table_record(table, layout, place), abi_record(key->tag, end), __ATOMIC_RELEASE);
 	return 0;
 }

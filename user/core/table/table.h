@@ -115,10 +115,10 @@ __u64 table_count(const struct table *table);
 int table_insert(struct table *table, const struct hash_value *key, __u32 end);
 
 /*
- * Sets the end of the key's entry, in an exact table; with `is_later` only if it does not end sooner then, and says
+ * Sets the end of the key's entry, in an exact table; with `is_done` only if it does not end sooner then, and says
  * whether. Readers see the old or the new end. 0; -ENOENT; -ENOMEM.
  */
-int table_set_end(struct table *table, const struct hash_value *key, __u32 end, bool *is_later);
+int table_set_end(struct table *table, const struct hash_value *key, __u32 end, bool *is_done);
 
 /* Removes an entry of the key, which must have been inserted. 0; -ENOENT; -ENOMEM: nothing has changed. */
 int table_delete(struct table *table, const struct hash_value *key);

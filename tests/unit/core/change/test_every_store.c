@@ -415,7 +415,7 @@ TEST(test_a_full_part_keeps_no_key_from_the_other)
 	assert_int_equal(do_line(&session, "add 10.77.0.1", &reason), 0);
 	first_passed = 0;
 	every_store_begin(judge_first);
-	assert_int_equal(filter_fill(&session.filters[0], session.store, NULL, &reason), 0);
+	assert_int_equal(filter_fill_in_place(&session.filters[0], session.store, NULL, &reason), 0);
 	every_store_end();
 	assert_int_equal(first_passed, 0);
 	session_close(&session);
@@ -453,8 +453,12 @@ TEST(test_a_pass_rule_comes_long_before_a_drop_rule)
 	assert_in_range(graces_to_pass, 1, graces_to_drop - 1);
 }
 
+static unsigned int graces_to_repair;
+
 static void judge_repair(uintptr_t address)
 {
+	if (!graces_to_repair)
+		graces_to_repair = 1 + memory_graces;
 	judge_order(address);
 	judge_panel(address);
 }
@@ -470,7 +474,7 @@ TEST(test_a_repair_in_place)
 	memory.is_held = memory.is_hidden = true;
 	plain_change(LINES("del 192.0.2.9", "add 192.0.2.0/24", "add 10.77.0.1 action pass", "add 10.77.0.0/24"));
 	memory.is_hidden = false;
-	graces_to_pass = graces_to_drop = 0;
+	graces_to_pass = graces_to_drop = graces_to_repair = memory_graces = 0;
 	panel_begin();
 	every_store_begin(judge_repair);
 	open_session(&session);
@@ -478,6 +482,8 @@ TEST(test_a_repair_in_place)
 	session_close(&session);
 	assert_string_equal(failure, "");
 	assert_in_range(graces_to_pass, 1, graces_to_drop - 1);
+	/* No packet is left that began before the process that left it so ended. */
+	assert_int_equal(graces_to_repair, 2);
 }
 
 /* ---- a filter whose one table cannot be exchanged: another tool holds its program ---- */

@@ -164,7 +164,7 @@ TEST(test_counts_of_a_key_in_both_parts)
 		meet("10.77.0.1", 2, 108);
 		rule_has("10.77.0.1", 5, 270);
 		if (is_filled_in_place)
-			assert_int_equal(filter_fill(&session.filters[0], session.store, NULL, &reason), 0);
+			assert_int_equal(filter_fill_in_place(&session.filters[0], session.store, NULL, &reason), 0);
 		else
 			assert_int_equal(change_end(&session, -EIO, &reason), -EIO);
 		rule_has("10.77.0.1", 5, 270);

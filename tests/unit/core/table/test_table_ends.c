@@ -116,6 +116,91 @@ static const struct {
 
 #define RETIMINGS COUNT(retimings)
 
+/* What becomes of an end by table_end_others(now TICK, later 100). */
+static const struct {
+	__u32 has;
+	bool is_wanted;
+	__u32 gets;
+} endings[] = {
+	{ 0, true, 0 },
+	{ TICK, true, TICK },
+	{ TICK + 1, true, TICK + 101 },
+	{ ABI_END_MAX - 101, true, ABI_END_MAX - 1 },
+	{ ABI_END_MAX - 50, true, ABI_END_MAX },
+	{ 0, false, TICK + 100 },
+	{ TICK, false, TICK },
+	{ TICK + 100, false, TICK + 100 },
+	{ TICK + 101, false, TICK + 100 },
+};
+
+#define ENDINGS COUNT(endings)
+
+/* The first wanted entry has a copy, as after an interrupted move: it counts as wanted. */
+TEST(test_others_end)
+{
+	struct table_entry *entry = entries_of(seed_of_run(), 0, ENDINGS), want[ENDINGS];
+	struct table_claims claims;
+	struct table_place copy, place;
+	struct bucket_pair pair;
+	__u64 retimed = 0;
+	size_t wanted = 0;
+	struct fixture f;
+
+	fixture_open(&f, KIND_EXACT, SLOTS);
+	for (size_t i = 0; i < ENDINGS; i++) {
+		entry[i].end = endings[i].has;
+		assert_int_equal(insert(&f, &entry[i]), 0);
+		if (endings[i].is_wanted)
+			want[wanted++] = entry[i];
+	}
+	place = place_of(&f.table, &entry[0].key);
+	pair = churn_pair(&f.table, entry[0].key.hash);
+	copy.bucket = pair.first ^ pair.second ^ place.bucket;
+	assert_true(core_find_free(&f.table, core_exact(), copy.bucket, &copy));
+	table_publish(&f.table, core_exact(), copy, pair.fingerprint, abi_record(entry[0].key.tag, 0));
+	assert_int_equal(table_claim(&f.table, want, wanted, 1, &claims, &retimed), 0);
+	assert_int_equal(claims.missing + retimed, 0);
+	assert_int_equal(claims.others, ENDINGS - wanted + 1);
+	table_end_others(&f.table, &claims, TICK, 100);
+	for (size_t i = 0; i < ENDINGS; i++)
+		assert_int_equal(end_of(&f.table, &entry[i].key), endings[i].gets);
+	assert_int_equal(abi_record_end(*table_record(&f.table, core_exact(), copy)), 0);
+	assert_int_equal(abi_record_end(*table_record(&f.table, core_exact(), place)), 0);
+	table_remove_others(&f.table, &claims);
+	assert_int_equal(f.table.used, wanted);
+	table_claims_close(&claims);
+	fixture_close(&f);
+	free(entry);
+}
+
+/* Of what is missing, and of ends, only those of this turn. */
+TEST(test_turns)
+{
+	struct table_entry *entry = entries_of(seed_of_run(), 0, 4);
+	struct table_difference difference = {};
+	struct fixture f;
+
+	fixture_open(&f, KIND_EXACT, SLOTS);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(insert(&f, &entry[i]), 0);
+	for (size_t i = 0; i < 4; i++) {
+		entry[i].turn = i % 2;
+		entry[i].end = TICK;
+	}
+	for (__u32 turn = 0; turn < 2; turn++) {
+		struct table_entry want[4];
+
+		memcpy(want, entry, sizeof(want));
+		assert_int_equal(table_add_missing(&f.table, want, 4, turn, &difference), 0);
+		assert_int_equal(difference.added, turn + 1);
+		assert_int_equal(difference.retimed, turn + 1);
+		assert_int_equal(end_of(&f.table, &entry[1].key), turn ? TICK : 0);
+		assert_int_equal(table_find(&f.table, &entry[3].key, NULL), turn);
+	}
+	fixture_close(&f);
+	free(entry);
+}
+
 /* One entry for each case, one that goes and one that comes. The first ones do not move. */
 TEST(test_reconcile_retimes)
 {
