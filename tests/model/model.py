@@ -9,7 +9,7 @@ from rules import matches
 
 HAND = ""  # the owner that is no list
 FLEET, FEED = "bad", "url"  # the lists of the fleet, and by URL
-OTHER_WAY = {"drop": "monitor", "monitor": "drop"}  # of two such rules, an import leaves the one of the file
+OTHER_WAY = {"drop": "monitor", "monitor": "drop"}  # of two such rules, an import can leave the one of the file
 POLICIES = ("no-rule", "later-fragment", "not-ip", "truncated", "malformed", "too-many-headers", "unsettled")
 
 
@@ -117,8 +117,8 @@ class Model:
     def of(self, owner):
         return [rule for rule in self.rules if self.has(rule, owner)]
 
-    def take_in(self, owner, lines, end_of, replace):
-        """What an import of the lines (rule, timeout, comment) does; how many rules are added, of the list before."""
+    def take_in(self, owner, lines, end_of, replace, ends_drop=False):
+        """What an import of the lines (rule, timeout, comment) does. Only its option --action monitor ends a drop rule."""
         if owner != HAND:
             self.lists.add(owner)
         wanted = {line[0] for line in lines}
@@ -132,7 +132,7 @@ class Model:
                     self.give_up(owner, rule)
         for rule in [] if replace else wanted:
             twin = rule._replace(action=OTHER_WAY.get(rule.action))
-            if twin not in wanted and self.has(twin, owner):
+            if twin not in wanted and self.has(twin, owner) and (ends_drop or twin.action != "drop"):
                 self.give_up(owner, twin)
         for rule, timeout, comment in lines:
             if replace and owner == HAND:

@@ -132,7 +132,7 @@ def importing(course, begins=None):
         if is_replace and not forced and owner == HAND and any(model.now.of(name) for name in model.now.lists):
             return 2
         if not is_dry:
-            model.take_in(owner, lines, model.end_of, is_replace)
+            model.take_in(owner, lines, model.end_of, is_replace, trial == "monitor")
         return 2 if bad else 0
 
     def check(model, seen):

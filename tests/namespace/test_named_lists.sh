@@ -391,6 +391,8 @@ src 203.0.113.3 action pass' "$(xc list new | sed 's/ timeout .*//')" "rules of 
 	assert_verdict pass 203.0.113.1 203.0.113.2
 	printf '203.0.113.1\n203.0.113.1 action monitor\n' >"$STATE/both"
 	assert_status 0 xc import "$STATE/both" --list new
+	echo '203.0.113.1 action monitor' | xc import - --list new >/dev/null
+	assert_verdict drop 203.0.113.1
 	assert_status 0 xc import "$STATE/both" --list new
 	assert_output '^added 0, updated 0, kept 2, removed 0, '
 	assert_status 0 xc check

@@ -272,10 +272,11 @@ static int go_on_storing(size_t done, size_t total, void *context, struct reason
 }
 
 /*
- * Without --replace, a drop rule takes the place of the import list's monitor rule for the same packets, and a monitor
- * rule that of the drop rule: the other one is to be given up, unless the files have both.
+ * Without --replace, a drop rule takes the place of the import list's monitor rule for the same packets: the other one
+ * is to be given up, unless the files have both. A monitor rule takes that of the drop rule only if the command says so:
+ * a line of a list ends no drop rule.
  */
-static int add_twins(struct session *session, struct rule_set *rules, struct reason *reason)
+static int add_twins(struct session *session, struct rule_set *rules, bool ends_drop, struct reason *reason)
 {
 	const struct shape_list *shapes = store_shape_list(session->store);
 	/* Even if no twin is there: the undo of a pending change could bring it back. */
@@ -288,7 +289,7 @@ static int add_twins(struct session *session, struct rule_set *rules, struct rea
 		has_twins |= shapes->entry[i].shape.action == RULE_MONITOR;
 	for (size_t i = 0; i < rules->count && !error; i++) {
 		rule_set_get(rules, i, &rule);
-		if (rule.action == RULE_PASS || (!has_twins && rule.action != RULE_MONITOR))
+		if (rule.action == RULE_PASS || !(rule.action == RULE_MONITOR ? ends_drop : has_twins))
 			continue;
 		rule.action = rule.action == RULE_DROP ? RULE_MONITOR : RULE_DROP;
 		rule.timeout_ms = -1;
@@ -373,7 +374,7 @@ static int change(struct import *import, struct session *session, struct reason 
 		error = check_lists(session, reason);
 	import->storing_s = clock_seconds();
 	if (!error && !options->is_replace)
-		error = add_twins(session, &import->rules, reason);
+		error = add_twins(session, &import->rules, options->action == RULE_MONITOR, reason);
 	if (!error)
 		error = change_make_equal(session, &import->equal, reason);
 	output_progress("activating", import->rules.count, -1, clock_seconds() - import->storing_s);
