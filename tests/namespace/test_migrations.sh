@@ -199,10 +199,12 @@ test_ufw() {
 	assert_prints 'proto tcp src 203.0.113.9 dport 22' xc list --list old
 }
 
-# Programs ask this file, not the kernel: so by the list.
+# Programs ask this file, not the kernel: so by the list. A line that says more than addresses is a bad line as a whole.
 test_hosts_deny() {
-	printf '# denied\nALL: 203.0.113.2, [2001:db8::3]\nsshd: 203.0.113.9\nALL: 203.0.113.64/26\n' >"$STATE/hosts.deny"
+	printf '# denied\nALL: 203.0.113.2, [2001:db8::3]\nsshd: 203.0.113.9\nALL : 203.0.113.64/26 \n' >"$STATE/hosts.deny"
 	migrate hosts.deny "s,/etc/hosts.deny,$STATE/hosts.deny,"
+	printf 'ALL: 203.0.113.9%s\n' ' EXCEPT 203.0.113.10' ' : allow' ':ALLOW' ', [2001:db8::9]: allow' ' \' >>"$STATE/hosts.deny"
+	migrate hosts.deny "s,/etc/hosts.deny,$STATE/hosts.deny,;s/list old/list odd/" 2
 	printf 'src %s\n' 2001:db8::3 203.0.113.2 203.0.113.64/26 >"$STATE/expected"
 	assert_equal "$(sort "$STATE/expected")" "$(xc list | sort)" "rules"
 }

@@ -39,12 +39,15 @@ static const struct {
 };
 
 /*
- * No rule can say these, and without them a rule would mean more packets: a row says nothing there, or that
- * it does not apply. */
+ * No rule can say these, and without them a rule would mean more packets, or drop what the row lets pass: a row says
+ * nothing there, or that it does not apply.
+ */
 static const char *const foreign[] = {
 	"interface", "iface", "in_interface", "out_interface", "vlan", "dscp", "tos",	 "mark",
 	"not",	     "negate", "invert",	   "netmask",	    "mask", "masklen", "prefix_length", "prefix_len",
 	"end_ip",    "ip_end", "last_ip",	   "ip_to",	    "range_end", "disabled", "enabled",
+	"allow", "allowed", "allowlist", "allowlisted", "whitelist", "whitelisted", "is_whitelisted", "permit", "permitted",
+	"trusted", "exempt", "exception", "except", "exclude", "excluded",
 };
 
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
