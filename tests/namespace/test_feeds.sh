@@ -139,12 +139,15 @@ test_a_dead_provider_is_seen() {
 	done
 }
 
-# What is added to such a list by hand is gone after the next fetch, so add and del say so.
+# What is changed in such a list by hand is gone after the next fetch, so each command says so.
 test_changes_by_hand() {
 	fetched
 	assert_notes "^note: the list 'feed' comes from a URL: its next fetch undoes this" xc add 203.0.113.77 --list feed
 	assert_shows '^feed: added 0, removed 1; 3 rules$' refresh feed
 	assert_notes "its next fetch undoes this" xc del 203.0.113.1 --list feed
+	echo 203.0.113.77 >"$STATE/hand"
+	assert_notes "its next fetch undoes this" xc import "$STATE/hand" --list feed
+	assert_notes "its next fetch undoes this" xc flush feed
 	assert_status 0 xc add 203.0.113.77 --list other
 	! grep 'fetch' "$STATE/err" || fail "no feed has that list"
 }

@@ -227,7 +227,6 @@ static int make_change(const struct invocation *invocation, const struct rules *
 		       struct command_change *change, struct outcome *outcome, struct reason *reason)
 {
 	struct session *session = &change->session;
-	struct store_feed feed;
 	const bool is_one_block = make == add && rules->count == 1 && rules->rule->action == RULE_DROP;
 	int error = command_open_change(invocation, true, is_one_block ? rules->rule : NULL, change, reason);
 
@@ -254,10 +253,7 @@ static int make_change(const struct invocation *invocation, const struct rules *
 			note_passed(session->store, rules, outcome);
 		}
 		note_lists(session->store, outcome->had);
-		if (list && !store_feed(session->store, list, &feed))
-			output_note("the list '%s' comes from a URL: its next fetch undoes this; to keep it, leave --list out, or "
-				    "name another list",
-				    list);
+		command_note_feed(session->store, list);
 	}
 	return command_close_change(change, error, reason);
 }

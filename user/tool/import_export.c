@@ -259,7 +259,7 @@ static enum command_status run_restore(const struct invocation *invocation)
 		const enum command_status status = command_import.run(invocation);
 
 		if (status == STATUS_DONE)
-			output_note("this was no backup: its rules were added, and what was stored stays");
+			output_warning("this was no backup: its rules were added, and what was stored stays");
 		return status;
 	}
 	error = backup_read(&backup, invocation->operands[0], command_report_bad_line, &reason);

@@ -430,7 +430,8 @@ static void note_configured(const struct invocation *invocation)
 	for (size_t i = 0; i < config->lists_count; i++)
 		is_there |= !strcmp(config->list[i].name, name);
 	if (is_there)
-		output_note("the configuration still has the list '%s', and brings it back: take it out there, too", name);
+		output_warning("the configuration still has the list '%s', and brings it back: take it out there, too",
+			       name);
 	config_close(config);
 }
 

@@ -313,6 +313,9 @@ void command_report_session(struct session *session);
 /* Reports the tables that a change replaced, and why. */
 void command_report_rebuilds(const struct session *session);
 
+/* Notes that what was changed in the list will not last, if it comes from a URL. `list` may be NULL. */
+void command_note_feed(struct store *store, const char *list);
+
 /* How a table keeps its entries: "exact, counted by rule", "compact, 16 bits", ... */
 const char *command_format_name(const struct abi_options *options);
 

@@ -68,6 +68,9 @@ int command_import_list(const struct import_options *options, char *const *paths
 	if (!error) {
 		command_report_session(&change.session);
 		error = import_change(&import, &change.session, reason);
+		/* The configuration may have made the list one by file: then `refresh` forgets the URL. */
+		if (!error && !options->insist && !options->is_dry_run)
+			command_note_feed(change.session.store, options->list_name);
 		if (!error || (error == -ECANCELED && options->is_dry_run))
 			imported->answer = answer_of(&import, &change.session, !error);
 	}

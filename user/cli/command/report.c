@@ -106,6 +106,16 @@ void command_report_rebuilds(const struct session *session)
 	}
 }
 
+void command_note_feed(struct store *store, const char *list)
+{
+	struct store_feed feed;
+
+	if (list && !store_feed(store, list, &feed))
+		output_note("the list '%s' comes from a URL: its next fetch undoes this; to keep it, leave --list out, or "
+			    "name another list",
+			    list);
+}
+
 const char *command_format_name(const struct abi_options *options)
 {
 	static const char *const compact[BUCKET_FORMATS] = {
