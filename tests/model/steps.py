@@ -371,6 +371,8 @@ def settings(course):
     rng = course.rng
     outcome, verdict = rng.choice([word for word in POLICIES if word not in ("too-many-headers", "unsettled")]), \
         rng.choice(("pass", "drop"))
+    if course.model.undone and course.model.undone.rules.keys() == course.model.rules.keys():
+        verdict = "pass"  # later changes may have left nothing that an undo would change: then `no-rule drop` is not refused
     needs = verdict == "drop" and outcome in ("no-rule", "not-ip")
 
     def apply(model):

@@ -60,6 +60,8 @@ test_rules_come_before_policies() {
 	assert_shows 'blocked: no rule passes it \(policy later-fragment drop\)' xc test 192.0.2.2 fragment later
 	assert_status 1 xc test 192.0.2.1 fragment later
 	assert_status 1 xc test 192.0.2.2
+	assert_status 1 xc test 192.0.2.0/24
+	assert_output 'later fragments: +partly blocked'
 	xc policy later-fragment pass >/dev/null
 	xc policy no-rule drop --force >/dev/null
 	assert_status 1 xc test 192.0.2.2 fragment later

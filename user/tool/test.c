@@ -32,15 +32,16 @@ static int ask_later(struct store *store, struct finding *finding)
 					       .fields = RULE_DETAILS,
 					       .details = { .fragment_mask = FLOW_FRAGMENT_MASK },
 					       .fragment = FLOW_FRAGMENT_LATER };
+	const enum query_decision others = finding->store.decision, *found = &finding->later.decision;
 	struct rule later;
 	int error;
 
-	if (finding->store.decision == QUERY_BLOCKED || finding->store.decision == QUERY_PASSED ||
-	    !rule_intersect(&fragments, finding->asked, &later))
+	if (others == QUERY_BLOCKED || others == QUERY_PASSED || !rule_intersect(&fragments, finding->asked, &later))
 		return 0;
 	error = query_decide(store, &later, finding->packets, &finding->later);
 	finding->has_later = !error && (!finding->later.is_listed || finding->later.rule.action == RULE_MONITOR) &&
-			     (finding->later.decision >= QUERY_BLOCKED) != (finding->store.decision >= QUERY_BLOCKED);
+			     ((*found >= QUERY_PARTLY) != (others >= QUERY_PARTLY) ||
+			      (*found >= QUERY_BLOCKED) != (others >= QUERY_BLOCKED));
 	return error;
 }
 
