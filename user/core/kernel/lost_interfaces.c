@@ -62,7 +62,7 @@ void kernel_want_received(const struct kernel_filter *filter, int ifindex, bool 
 			place = i;
 	if (place == ABI_RECEIVED)
 		return;
-	config->received_upper[place] = upper_bits(ifindex);
+	config->received_upper[place] = is_wanted ? upper_bits(ifindex) : 0;
 	__atomic_store_n(&config->received[place], is_wanted ? (__u16)ifindex : 0, __ATOMIC_RELAXED);
 }
 
@@ -109,8 +109,10 @@ static size_t count_gone(struct abi_config *config, bool forgets)
 		if (at->if_index || !config->received[i])
 			continue;
 		count++;
-		if (forgets)
-			__atomic_store_n(&config->received[i], 0, __ATOMIC_RELAXED);
+		if (!forgets)
+			continue;
+		__atomic_store_n(&config->received[i], 0, __ATOMIC_RELAXED);
+		config->received_upper[i] = 0;
 	}
 	if (there)
 		if_freenameindex(there);

@@ -89,6 +89,23 @@ TEST(test_another_writer)
 	session_close(&session);
 }
 
+/* Nothing of the store of a dry run stays behind. Returns how many of its files are open. */
+static unsigned int temporary_files(void)
+{
+	char link[32], target[128];
+	unsigned int count = 0;
+
+	for (int fd = 0; fd < 64; fd++) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		memset(target, 0, sizeof(target));
+		if (readlink(link, target, sizeof(target) - 1) < 0 || strncmp(target, "/tmp/xdp-cuckoo.", 16))
+			continue;
+		assert_non_null(strstr(target, " (deleted)"));
+		count++;
+	}
+	return count;
+}
+
 TEST(test_a_dry_run)
 {
 	char dir[64];
@@ -100,6 +117,7 @@ TEST(test_a_dry_run)
 		told(try_change(LINES("add 10.77.0.2", "add 10.77.0.129")), 0, "");
 		assert_int_equal(session.planned.rules, is_new ? 2 : 3);
 		assert_int_equal(rules_of(session.store), is_new ? 0 : 1);
+		assert_int_equal(temporary_files() != 0, is_new);
 		session_close(&session);
 		assert_int_equal(access(dir, F_OK), is_new ? -1 : 0);
 	}

@@ -25,6 +25,7 @@ TEST_MAIN(NULL, NULL)
 static jmp_buf over;
 static unsigned int sleeps, failing_detachments;
 static unsigned int logged;
+static const char *called;
 static __s64 ended_ms;        /* after the start of the watchdog */
 static void (*asleep)(void);  /* at each sleep, or NULL */
 static bool takes_off_others; /* what was lost, as the detachment is told */
@@ -66,7 +67,7 @@ int __wrap_sigaction(int signal, const struct sigaction *action, struct sigactio
 
 void __wrap_waiting_be_called(const char *name)
 {
-	(void)name;
+	called = name;
 }
 
 int __wrap_clock_pause(__s64 ms)
@@ -129,11 +130,13 @@ static void watch(const struct watchdog *watchdog, void (*at_sleep)(void))
 	int status;
 
 	sleeps = logged = 0;
+	called = "";
 	asleep = at_sleep;
 	status = setjmp(over);
 	if (!status)
 		watchdog_start(watchdog, &reason);
 	assert_int_equal(status, 1);
+	assert_string_equal(called, "undo of what was not confirmed"); /* others that wait for it see this */
 	ended_ms = fake_clock.boot_ms - start_ms;
 }
 
