@@ -21,6 +21,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 
 #include "base/memory.h"
 #include "base/clock.h"
@@ -38,11 +39,42 @@ int unprivileged_close_others(int fd)
 }
 
 #define STATEMENT(code, value) (struct sock_filter) BPF_STMT(code, value)
-#define SKIP_UNLESS(comparison, value) (struct sock_filter) BPF_JUMP(BPF_JMP | (comparison) | BPF_K, value, 0, 1)
+#define SKIP(comparison, value, if_true, if_false) \
+	(struct sock_filter) BPF_JUMP(BPF_JMP | (comparison) | BPF_K, value, if_true, if_false)
+#define SKIP_UNLESS(comparison, value) SKIP(comparison, value, 0, 1)
 #define RETURN(what) STATEMENT(BPF_RET | BPF_K, what)
-#define LOAD(member) STATEMENT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
-#define LOW_HALF (__BYTE_ORDER == __BIG_ENDIAN ? sizeof(__u32) : 0) /* of an argument */
-#define FILTER_LENGTH 160
+#define LOAD_AT(offset) STATEMENT(BPF_LD | BPF_W | BPF_ABS, offset)
+#define LOAD(member) LOAD_AT(offsetof(struct seccomp_data, member))
+#define LOW_HALF (__BYTE_ORDER == __BIG_ENDIAN ? sizeof(__u32) : 0)
+#define LOAD_ARGUMENT(i) \
+	LOAD_AT(offsetof(struct seccomp_data, args) + (i) * sizeof(__u64) + LOW_HALF)
+#define FILTER_LENGTH 224
+
+/*
+ * All such processes run as one user: none may signal another, also not by way of a file, nor set its
+ * limits. A call is denied if its argument has the value, or with `is_only` if it has another:
+ * abort() signals itself.
+ */
+static struct sock_filter *deny_others(struct sock_filter *to)
+{
+	const struct {
+		unsigned int call, argument, value;
+		bool is_only;
+	} rows[] = { { __NR_tgkill, 0, getpid(), true },  { __NR_prlimit64, 0, 0, true },
+		     { __NR_fcntl, 1, F_SETOWN, false },  { __NR_fcntl, 1, F_SETOWN_EX, false },
+		     { __NR_ioctl, 1, FIOSETOWN, false }, { __NR_ioctl, 1, SIOCSPGRP, false } };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const bool is_only = rows[i].is_only;
+
+		*to++ = SKIP(BPF_JEQ, rows[i].call, 0, 4);
+		*to++ = LOAD_ARGUMENT(rows[i].argument);
+		*to++ = SKIP(BPF_JEQ, rows[i].value, is_only, !is_only);
+		*to++ = RETURN(SECCOMP_RET_ERRNO | EACCES);
+		*to++ = LOAD(nr);
+	}
+	return to;
+}
 
 /*
  * What the process never does: to run programs, to touch other processes or the kernel, to change files. A list of what it
@@ -62,6 +94,10 @@ static int forbid_calls(void)
 	static const unsigned int denied[] = {
 		__NR_openat2,   __NR_truncate, __NR_unlinkat, __NR_renameat, __NR_renameat2, __NR_linkat,
 		__NR_symlinkat, __NR_mkdirat,  __NR_mknodat,  __NR_fchmodat, __NR_fchownat,
+		/* What touches other processes of the same user. */
+		__NR_kill, __NR_tkill, __NR_rt_sigqueueinfo, __NR_rt_tgsigqueueinfo,
+		__NR_pidfd_send_signal, __NR_setpriority, __NR_ioprio_set, __NR_sched_setaffinity,
+		__NR_sched_setscheduler, __NR_sched_setparam, __NR_sched_setattr,
 #ifdef __NR_open
 		__NR_open,      __NR_creat,    __NR_unlink,   __NR_rename,   __NR_link,      __NR_symlink,
 		__NR_mkdir,     __NR_rmdir,    __NR_mknod,    __NR_chmod,    __NR_chown,     __NR_lchown
@@ -75,9 +111,9 @@ static int forbid_calls(void)
 #if defined(__x86_64__) || defined(__aarch64__)
 	*to++ = LOAD(arch);
 #ifdef __x86_64__
-	*to++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
+	*to++ = SKIP(BPF_JEQ, AUDIT_ARCH_X86_64, 1, 0);
 #else
-	*to++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_AARCH64, 1, 0);
+	*to++ = SKIP(BPF_JEQ, AUDIT_ARCH_AARCH64, 1, 0);
 #endif
 	*to++ = RETURN(SECCOMP_RET_KILL_PROCESS);
 #endif
@@ -92,14 +128,15 @@ static int forbid_calls(void)
 		*to++ = SKIP_UNLESS(BPF_JEQ, denied[i]);
 		*to++ = RETURN(SECCOMP_RET_ERRNO | EACCES);
 	}
-	*to++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_openat, 0, 4);
-	*to++ = STATEMENT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2]) + LOW_HALF);
+	to = deny_others(to);
+	*to++ = SKIP(BPF_JEQ, __NR_openat, 0, 4);
+	*to++ = LOAD_ARGUMENT(2);
 	*to++ = SKIP_UNLESS(BPF_JSET, O_ACCMODE | O_CREAT | O_TRUNC);
 	*to++ = RETURN(SECCOMP_RET_ERRNO | EACCES);
 	*to++ = RETURN(SECCOMP_RET_ALLOW);
-	*to++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 1, 0);
+	*to++ = SKIP(BPF_JEQ, __NR_socket, 1, 0);
 	*to++ = RETURN(SECCOMP_RET_ALLOW);
-	*to++ = STATEMENT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]) + LOW_HALF);
+	*to++ = LOAD_ARGUMENT(0);
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
 		*to++ = SKIP_UNLESS(BPF_JEQ, families[i]);
 		*to++ = RETURN(SECCOMP_RET_ALLOW);
