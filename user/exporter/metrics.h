@@ -38,7 +38,7 @@ struct store_summary {
 	struct store_lists lists;
 	struct store_feeds feeds;
 	struct flow_report flows[1 + STORE_LISTS_MAX]; /* of each list; see flow_report.second */
-	bool has_counts; /* the filters of the name count by rule, and there are not too many rules */
+	bool has_counts; /* the filters of the name count by rule, and the counts came in time */
 	struct list_counts counts;
 };
 

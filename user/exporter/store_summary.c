@@ -29,7 +29,10 @@ __attribute__((noreturn)) static void bus_error(int signal_number)
 	_exit(1);
 }
 
-/* Runs in the child. The end of the process frees its memory. */
+/*
+ * Runs in the child. The end of the process frees its memory. The summary comes first: the counts
+ * take a look-up for each key of each rule in each filter, and may be late.
+ */
 __attribute__((noreturn)) static void read_in_child(const char *dir, const char *name, struct answer *answer, int to)
 {
 	const struct sigaction on_bus_error = { .sa_handler = bus_error };
@@ -48,25 +51,28 @@ __attribute__((noreturn)) static void read_in_child(const char *dir, const char 
 		answer->error = store_in_force(store, &summary->info, &summary->lists);
 	if (!answer->error)
 		answer->error = store_feeds(store, &summary->lists, &summary->feeds);
-	if (!answer->error && summary->info.rules <= STORE_SUMMARY_RULES_MAX)
-		summary->has_counts = !rule_counts_open(&counts, name, &ignored) &&
-				      !list_counts_read(store, &counts, &summary->counts);
 	for (size_t i = 1; i <= STORE_LISTS_MAX && !answer->error; i++)
 		if (*summary->lists.list[i].name &&
 		    flow_report_read(dir, &summary->lists.list[i], &summary->feeds.feed[i], &summary->flows[i], NULL))
 			summary->flows[i].second = 0;
 	if (answer->error && !*answer->reason.text)
 		store_unread_reason(answer->error, &answer->reason);
-	store_close(store);
 	unprivileged_send(to, answer, sizeof(*answer), NULL, 0, UNPRIVILEGED_NO_DEADLINE);
+	if (!answer->error && summary->info.rules <= STORE_SUMMARY_RULES_MAX &&
+	    !rule_counts_open(&counts, name, &ignored) &&
+	    !list_counts_read(store, &counts, &summary->counts))
+		unprivileged_send(to, &summary->counts, sizeof(summary->counts), NULL, 0,
+				  UNPRIVILEGED_NO_DEADLINE);
+	store_close(store);
 	_exit(0);
 }
 
 int store_summary_read(const char *dir, const char *name, struct store_summary *summary, struct reason *reason)
 {
 	static struct answer answer; /* too large for the stack */
+	const __s64 deadline_ms = clock_ms(CLOCK_MONOTONIC) + READ_MS;
 	pid_t child, *place = NULL;
-	int ends[2], error;
+	int ends[2], error, late = 0;
 
 	/* Reaps hung children that have ended, and no other children. */
 	for (pid_t *hangs = hung; hangs < hung + HUNG_MAX; hangs++) {
@@ -89,7 +95,7 @@ int store_summary_read(const char *dir, const char *name, struct store_summary *
 	if (error) {
 		reason_set(reason, error, "cannot start a process to read the store: %s", strerror(-error));
 	} else {
-		error = unprivileged_receive(ends[0], &answer, sizeof(answer), clock_ms(CLOCK_MONOTONIC) + READ_MS);
+		error = late = unprivileged_receive(ends[0], &answer, sizeof(answer), deadline_ms);
 		if (error == -ETIMEDOUT)
 			reason_set(&answer.reason, 0, "the store was not read in %d seconds: its disk hangs",
 				   READ_MS / 1000);
@@ -97,12 +103,16 @@ int store_summary_read(const char *dir, const char *name, struct store_summary *
 			error = reason_set(&answer.reason, -EIO, "cannot read the store: " REASON_DAMAGED);
 		else
 			error = answer.error;
+		if (!error)
+			late = unprivileged_receive(ends[0], &answer.summary.counts,
+						    sizeof(answer.summary.counts), deadline_ms);
+		answer.summary.has_counts = !error && !late;
 		*reason = answer.reason;
 	}
 	close(ends[0]);
 	if (child > 0) {
 		kill(child, SIGKILL);
-		if (!waitpid(child, NULL, error == -ETIMEDOUT ? WNOHANG : 0))
+		if (!waitpid(child, NULL, late == -ETIMEDOUT ? WNOHANG : 0))
 			*place = child;
 	}
 	*summary = answer.summary;
