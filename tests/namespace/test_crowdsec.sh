@@ -306,6 +306,44 @@ test_more_decisions_than_max_rules() {
 	bouncer_stop
 }
 
+# Another tool holds the filter, so its table cannot grow. What finds no room keeps nobody banned, and is asked for seldom.
+test_a_full_table() {
+	lapi
+	configure
+	ip -n "$RX" link add vup type bridge
+	ip -n "$RX" link set vrx master vup
+	assert_status 0 xc load vrx --no-spare --capacity 970
+	ip -n "$RX" link set dev vup xdpgeneric obj "$HELPERS/beside.bpf.o" sec xdp || fail "no program for the bridge"
+	seq -f '198.19.0.%.0f' 240 | sed 'p; s/19.0/19.1/p; s/19.1/19.2/p; s/19.2/19.3/' | sort -u >"$STATE/mine"
+	xc import "$STATE/mine" >/dev/null 2>&1
+	ban() {
+		decide "$(seq "$@" | sed 's,.*,& Ip 203.0.113.& 4h x x,')"
+	}
+	ban 1 20
+	bouncer_start
+	wait_for "20 rules" has_rules 20
+	ban 1 150
+	wait_for "the number without room" eval "xc lists | grep -Eq 'crowdsec: 150 decisions, .* [1-9][0-9]+ refused'"
+	assert_shows '^left out: +crowdsec: [1-9][0-9]+ of 150 decisions$' xc status
+	case_begin "a decision is taken back"
+	ban 2 150
+	wait_for "its end" eval "! xc test 203.0.113.1 >/dev/null"
+	some_polls 3
+	wholes=$(requests whole)
+	some_polls 8
+	[ "$(($(requests whole) - wholes))" -lt 4 ] || fail "asks again and again: $(cat "$STATE/lapi/log")"
+	case_begin "others are, while a hundred come"
+	ban 4 250
+	wait_for "their end" eval "! xc test 203.0.113.2 >/dev/null && ! xc test 203.0.113.3 >/dev/null"
+	case_begin "room comes"
+	sed 's/^/del /' "$STATE/mine" >"$STATE/less"
+	xc batch "$STATE/less" >/dev/null 2>&1
+	wait_for "all rules" has_rules 247
+	wait_for "the number" eval "xc lists | grep -q 'crowdsec: 247 decisions, 0 left out, 0 unreadable, 0 refused'"
+	bouncer_stop
+	assert_status 0 xc check
+}
+
 # A decision that found no room on the disk is asked for again.
 test_a_full_disk() {
 	lapi

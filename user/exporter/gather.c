@@ -71,7 +71,7 @@
 	ROW(LIST_IMPORTED, "xdp_cuckoo_list_import_timestamp_seconds", \
 	    "When a named list was last imported: seconds since 1970.") \
 	ROW(LIST_PACKETS, "xdp_cuckoo_list_matched_packets", \
-	    "Packets that rules of a list matched; with at most 500000 rules.") \
+	    "Packets that rules of a list matched; only if 5 s, and 500000 rules, are enough.") \
 	ROW(LIST_BYTES, "xdp_cuckoo_list_matched_bytes", "Bytes of these packets.") \
 	ROW(LIST_FLOWS, "xdp_cuckoo_list_flows", \
 	    "Flows that BGP announces for a list of `flowspec`.") \
@@ -83,7 +83,7 @@
 	ROW(LIST_FAILURES, "xdp_cuckoo_list_failed_fetches", \
 	    "Fetches of a list by URL that failed since the last that succeeded.") \
 	ROW(LIST_LEFT_OUT, "xdp_cuckoo_list_left_out", \
-	    "Bad lines of the last import of a list, and rules that would lock this host out.") \
+	    "Bad lines of a list, and rules that would lock this host out or find no room.") \
 	ROW(LIST_FETCHED, "xdp_cuckoo_list_fetch_timestamp_seconds", \
 	    "When a list by URL was last fetched: seconds since 1970.") \
 	ROW(LIST_NOT_FED, "xdp_cuckoo_list_not_fed", \

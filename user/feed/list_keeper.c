@@ -2,7 +2,8 @@
 /*
  * Keeps a list equal to what a reader (flowspec, crowdsec) tells. The reader has no privileges and may be hostile. It
  * writes lines into a pipe. The lines that arrive together are one group, and a group is one change of the store. A line
- * at fault is left out and named. If table or disk have no room for all, the group is halved until the others are applied.
+ * at fault is left out and named. If table, memory or disk have no room for all, deletions come
+ * first, and the rest is halved until what has room is applied.
  */
 #include "feed/list_keeper.h"
 
@@ -27,9 +28,10 @@
 #define GATHER_MS 20      /* to wait for more lines of the same change */
 #define GATHER_READS 20   /* the most reads for one change */
 #define NOTES_MAX 10      /* refused rules that are named per group */
-#define FAILURES_MAX 64   /* after so many failures in a row, -ENOSPC means a full disk, not a full table */
+#define FAILURES_MAX 64   /* so many failures in a row: there is no room for the rest of the group */
 #define ENDS_NEAR_MS 2000 /* when a rule comes again, an end that differs by at most this stays as it is */
 #define REST_MS 1000      /* pause after a group with a refused rule, which an honest reader seldom sends */
+#define ASK_MAX_MS 600000 /* the longest pause between two questions for the whole list */
 
 struct keeping {
 	const struct list_keeper *keeper;
@@ -51,11 +53,17 @@ struct keeping {
 	char servers[HOST_SERVERS_BYTES]; /* that feed the list; "": it is not told */
 	struct store_list left; /* the list after the last change; without a name: there was none */
 	unsigned long long refused; /* of the last whole list, and lines since; some may have ended */
+	unsigned long long refused_whole; /* of `whole`, while it comes */
+	bool wants_all;                   /* until a whole list is applied */
+	__s64 ask_ms, pause_ms;           /* when to ask for it next; the pause before */
+	__u64 room;                       /* free slots of the tables when it was last asked for */
 	/* Of this group: */
 	bool is_moved;                  /* another command has changed the list, as `restore` does */
-	bool is_short;                  /* a line found no room in the table or on the disk, and may find it later */
+	bool is_short;                  /* a line found no room, and may find it later */
+	bool is_split;                  /* the lines are applied in parts */
+	size_t deletions;               /* so many come first, see deletions_first() */
 	struct reason notes[NOTES_MAX]; /* printed without the lock: the reader of standard error may hang */
-	unsigned long long notes_count;
+	unsigned long long notes_count; /* those of a whole list wait for its end */
 	unsigned int failures; /* in a row */
 	int error; /* not 0: the rest of the group is left out. The reader sends it again: see apply_group(). */
 };
@@ -144,11 +152,44 @@ static int change_list(struct keeping *keeping, struct change_equal *equal, stru
 	if (error)
 		return error;
 	if (keeping->has_whole)
-		keeping->refused = 0;
+		keeping->refused = keeping->refused_whole;
 	error = change_make_equal(&keeping->session, equal, reason);
 	if (!error && keeping->refused != refused)
 		error = open_list(keeping, reason);
 	return error ? error : find_list(keeping, list, reason);
+}
+
+static bool is_roomless(int error)
+{
+	return error == -ENOSPC || error == -ENOMEM;
+}
+
+/*
+ * All that a change without room was to do becomes lines. Each rule is among them once, so their
+ * order is free. A deletion needs no room, so it shall not fail with the others.
+ */
+static void deletions_first(struct keeping *keeping, const struct change_equal *equal)
+{
+	const struct rule_set *from[] = { &equal->diff.obsolete, equal->wanted };
+	struct rule_set lines = {};
+	struct rule rule;
+
+	for (size_t i = 0; i < 2; i++)
+		for (size_t k = 0; k < from[i]->count; k++) {
+			rule_set_get(from[i], k, &rule);
+			rule.timeout_ms = i ? rule.timeout_ms : -1;
+			keeping->is_lost |= rule_set_add(&lines, &rule) != 0;
+		}
+	keeping->is_split = true;
+	keeping->deletions = equal->diff.obsolete.count;
+	if (keeping->has_whole) {
+		keeping->refused = keeping->refused_whole;
+		*keeping->left.name = '\0';
+	}
+	keeping->has_whole = false;
+	rule_set_close(&keeping->whole);
+	rule_set_close(&keeping->lines);
+	keeping->lines = lines;
 }
 
 /* One change: the whole list, if there is one, else the lines from `first` to before *end. For change_series(). */
@@ -169,8 +210,10 @@ static int change_lines(void *context, size_t first, size_t *end, size_t *at, st
 	int error = 0;
 
 	(void)at;
-	if (keeping->error)
+	if (keeping->error) {
+		keeping->refused += is_roomless(keeping->error) ? *end - first : 0;
 		return 0;
+	}
 	if (line_pipe_wait(&keeping->feed, 0) == -EINTR)
 		return -EINTR;
 	for (; first < *end && !error; first++) {
@@ -192,6 +235,8 @@ static int change_lines(void *context, size_t first, size_t *end, size_t *at, st
 		keeping->refused = refused;
 		keeping->notes_count = notes_count;
 	}
+	if (is_roomless(error) && equal.is_compared && !keeping->is_split)
+		deletions_first(keeping, &equal);
 	change_equal_close(&equal);
 	rule_set_close(&lines);
 	return error;
@@ -199,27 +244,26 @@ static int change_lines(void *context, size_t first, size_t *end, size_t *at, st
 
 /* ---- a group ---- */
 
-/* A line is, if it finds no room in the table. Any other error would fail every change, so it ends the group. */
+/* A line is, if it finds no room. Any other error would fail every change, so it ends the group. */
 static bool is_at_fault(void *context, int error)
 {
 	const struct keeping *keeping = context;
 
 	return !keeping->has_whole &&
-	       (error == -ECANCELED || error == -E2BIG || (error == -ENOSPC && keeping->failures < FAILURES_MAX));
+	       (error == -ECANCELED || error == -E2BIG ||
+		(is_roomless(error) && keeping->is_split && keeping->failures < FAILURES_MAX));
 }
 
 static void fail(void *context, size_t first, size_t end, int error, const struct reason *reason)
 {
 	struct keeping *keeping = context;
 
-	(void)first;
-	(void)end;
 	if (!is_at_fault(keeping, error))
 		keeping->error = error;
 	if (error == -EINTR)
 		return;
-	keeping->is_short |= error == -ENOSPC;
-	keeping->refused++;
+	keeping->is_short |= is_roomless(error);
+	keeping->refused += end > first ? end - first : 1;
 	add_note(keeping, reason);
 }
 
@@ -228,15 +272,19 @@ static void apply_lines(struct keeping *keeping)
 {
 	const struct change_series series = { keeping, change_lines, is_at_fault, fail };
 	struct reason reason;
-	size_t none = 0;
-	int error = 0;
+	size_t none = 0, end = keeping->lines.count, at;
+	int error = change_lines(keeping, 0, &end, &at, &reason);
 
-	if (keeping->lines.count)
-		change_series(&series, 0, keeping->lines.count);
-	else
-		error = change_lines(keeping, 0, &none, &none, &reason);
-	if (error)
+	if (error && (keeping->is_split || is_at_fault(keeping, error))) {
+		keeping->is_split = true;
+		change_series(&series, 0, keeping->deletions);
+		change_series(&series, keeping->deletions, keeping->lines.count);
+	} else if (error) {
 		fail(keeping, 0, 0, error, &reason);
+	}
+	/* Lines without room are refused, but the group is applied. */
+	if (keeping->is_split && is_roomless(keeping->error))
+		keeping->error = 0;
 	/* The source of the list says how many are refused, and fail() may have counted since. */
 	if (keeping->keeper->rules_max && store_source_parse(keeping->source).refused != keeping->refused)
 		change_lines(keeping, 0, &none, &none, &reason);
@@ -280,9 +328,39 @@ static void print_notes(const struct keeping *keeping)
 	keeping->keeper->note(reason.text);
 }
 
+/*
+ * Asks for the whole list while it is needed, with longer and longer pauses: to read it costs the
+ * source more than a change does. It asks at once when the tables have more room, or another command
+ * has changed the list.
+ */
+static void ask_for_all(struct keeping *keeping, bool was_whole, bool is_wrong)
+{
+	const __s64 now_ms = clock_ms(CLOCK_MONOTONIC), first_ms = keeping->keeper->stale_ms / 8;
+	__u64 room = 0;
+
+	for (size_t i = 0; i < keeping->session.filters_count; i++) {
+		const struct kernel_filter *filter = &keeping->session.filters[i].kernel;
+
+		room += filter_slots(filter) - filter->config->used;
+	}
+	keeping->wants_all = is_wrong || (keeping->wants_all && !was_whole);
+	if (!keeping->wants_all)
+		keeping->ask_ms = keeping->pause_ms = 0;
+	if (!keeping->wants_all)
+		return;
+	if (now_ms < keeping->ask_ms && room <= keeping->room && !keeping->is_moved)
+		return;
+	/* A hostile reader may take no answer, so this does not wait for it. */
+	send(keeping->feed.fd, &(char){ KEEPER_WANTS_ALL }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	keeping->room = room;
+	keeping->pause_ms = pause_longer(keeping->pause_ms, first_ms, ASK_MAX_MS);
+	keeping->ask_ms = now_ms + keeping->pause_ms;
+}
+
 static void apply_group(struct keeping *keeping)
 {
 	const struct list_keeper *keeper = keeping->keeper;
+	const bool was_whole = keeping->has_whole;
 	struct flow_report report;
 	struct reason reason;
 	bool is_failed;
@@ -293,8 +371,8 @@ static void apply_group(struct keeping *keeping)
 	error = guard_open(&keeping->guard, keeper->state, &reason);
 	keeping->session = (struct session){};
 	keeping->error = 0;
-	keeping->is_moved = keeping->is_short = false;
-	keeping->failures = 0;
+	keeping->is_moved = keeping->is_short = keeping->is_split = false;
+	keeping->deletions = keeping->failures = 0;
 	if (!error)
 		error = session_open(&keeping->session, keeper->state, keeper->name, &reason);
 	keeping->session.guard = &keeping->guard;
@@ -309,9 +387,9 @@ static void apply_group(struct keeping *keeping)
 		add_note(keeping, &reason);
 	}
 	is_failed = error || (keeping->error && keeping->error != -EINTR);
-	/* A hostile reader may take no answer, so this does not wait for it. */
-	if (is_failed || keeping->is_moved || keeping->is_short || keeping->is_lost)
-		send(keeping->feed.fd, &(char){ KEEPER_WANTS_ALL }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (keeper->rules_max)
+		ask_for_all(keeping, was_whole,
+			    is_failed || keeping->is_moved || keeping->is_short || keeping->is_lost);
 	if (!is_failed && keeping->is_asked && keeper->answer)
 		keeper->answer(keeper, &keeping->session, keeping->feed.fd);
 	if (keeping->has_report && keeping->report && !error && !keeping->error && !fflush(keeping->report) &&
@@ -360,8 +438,10 @@ static void take_rule(struct keeping *keeping, const char *line)
 	if (!error && rule_set_add(set, &rule))
 		error = reason_set(&reason, -ENOMEM, "not enough memory: '%s' is left out", line);
 	keeping->is_lost |= error == -ENOMEM;
-	if (error)
-		add_note(keeping, &reason);
+	if (!error)
+		return;
+	++*(keeping->takes_whole ? &keeping->refused_whole : &keeping->refused);
+	add_note(keeping, &reason);
 }
 
 static void take_line(struct keeping *keeping, size_t text)
@@ -375,6 +455,7 @@ static void take_line(struct keeping *keeping, size_t text)
 		rule_set_close(&keeping->lines); /* the whole list includes what these lines change */
 		keeping->takes_whole = true;
 		keeping->is_lost = false;
+		keeping->refused_whole = 0;
 	} else if (!strcmp(line, "# end") && keeping->takes_whole) {
 		keeping->takes_whole = false;
 		keeping->has_whole = !keeping->is_lost;
@@ -405,7 +486,8 @@ static int step(struct keeping *keeping)
 	/* After a full group more lines may be at hand. Do not wait for others: perhaps none will come. */
 	const bool was_full = keeping->is_full;
 	int got = was_full ? 1 : line_pipe_wait(feed, -1);
-	bool has_lines = false;
+	const unsigned long long noted = keeping->notes_count;
+	bool has_lines = false, is_refused;
 	__s64 start_ms, rest_ms;
 	size_t text;
 
@@ -419,10 +501,9 @@ static int step(struct keeping *keeping)
 	}
 	start_ms = clock_ms(CLOCK_MONOTONIC);
 	rule_set_close(&keeping->lines);
-	keeping->notes_count = 0;
 	/* A group ends after a whole list. It also ends after a report, which is about the lines before the report. */
 	while (!got && !keeping->has_whole && !keeping->has_report &&
-	       keeping->lines.count + keeping->notes_count < GROUP_LINES) {
+	       keeping->lines.count + keeping->notes_count - noted < GROUP_LINES) {
 		const int taken = line_pipe_next(feed, &text);
 
 		if (!taken)
@@ -432,9 +513,10 @@ static int step(struct keeping *keeping)
 		has_lines |= !keeping->takes_whole && (!keeping->report || keeping->has_report);
 	}
 	keeping->is_full = keeping->has_whole || keeping->has_report ||
-			   keeping->lines.count + keeping->notes_count >= GROUP_LINES;
+			   keeping->lines.count + keeping->notes_count - noted >= GROUP_LINES;
 	if (has_lines)
 		apply_group(keeping);
+	is_refused = keeping->notes_count;
 	line_pipe_forget(feed);
 	if (got || keeping->error == -EINTR)
 		return got ? got : -EINTR;
@@ -442,12 +524,13 @@ static int step(struct keeping *keeping)
 		return -ENODATA;
 	if (!has_lines)
 		return 0;
+	keeping->notes_count = 0;
 	/*
 	 * Rests as long as the group took, or longer after a refused rule, but at most an eighth of stale_ms. So a
 	 * hostile reader gets half of the time at most, unless its groups take longer than that eighth.
 	 */
 	rest_ms = clock_ms(CLOCK_MONOTONIC) - start_ms;
-	if (keeping->notes_count && rest_ms < REST_MS)
+	if (is_refused && rest_ms < REST_MS)
 		rest_ms = REST_MS;
 	return poll(&signals, 1, rest_ms < most_ms ? rest_ms : most_ms) ? -EINTR : 0;
 }

@@ -13,7 +13,8 @@
  *   # ...			for take_status(); it also shows that the reader is alive
  *
  * After a change that failed, or left out a line for want of room, and after another command has changed the list, the
- * keeper sends the byte KEEPER_WANTS_ALL: only the whole list is sure to be right.
+ * keeper sends the byte KEEPER_WANTS_ALL: only the whole list is sure to be right. While that fails,
+ * it sends the byte again after longer and longer pauses, or when the table has more room.
  */
 #ifndef XDP_CUCKOO_LIST_KEEPER_H
 #define XDP_CUCKOO_LIST_KEEPER_H

@@ -225,13 +225,17 @@ static json_t *store_status(const struct invocation *invocation, const struct st
 	for (size_t i = 1; i <= STORE_LISTS_MAX; i++) {
 		const struct store_list *list = &stored->lists.list[i];
 		const struct store_feed *feed = &stored->feeds.feed[i];
-		const json_int_t bad = store_list_left_out(list, feed);
+		const struct store_source source = store_source_parse(list->source);
+		const json_int_t bad = store_list_left_out(list, feed), all = source.flows;
 
-		if (bad)
-			json_array_append_new(left_out, !output_is_json() ?
-								json_sprintf("%s: %lld", list->name, bad) :
-								json_pack("{s:s, s:I}", "list", list->name, "left_out",
-									  bad));
+		if (bad && output_is_json())
+			json_array_append_new(left_out, json_pack("{s:s, s:I}", "list", list->name,
+								  "left_out", bad));
+		else if (bad && source.kind == STORE_SOURCE_CROWDSEC)
+			json_array_append_new(left_out, json_sprintf("%s: %lld of %lld decisions",
+								     list->name, bad, all));
+		else if (bad)
+			json_array_append_new(left_out, json_sprintf("%s: %lld", list->name, bad));
 		if (command_not_fed(list, feed, text) && output_is_json())
 			json_array_append_new(not_fed, command_not_fed_values(list, feed));
 		else if (command_not_fed(list, feed, text))

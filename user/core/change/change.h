@@ -472,6 +472,7 @@ struct change_equal {
 	void *context;
 
 	struct rule_diff diff; /* what was done; `added` is without what was left out */
+	bool is_compared;      /* after an error, too: diff.obsolete and `wanted` are whole */
 	struct change_left_out left_out;
 	bool *is_back; /* by the number in `wanted`: the guard refuses the rule, and it is as before */
 };

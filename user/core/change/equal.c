@@ -160,6 +160,7 @@ static int compare(struct session *session, struct change_equal *equal, struct r
 	}
 	wanted->count = comparing.wanting;
 	rule_set_fit(wanted); /* frees memory before a new table is made */
+	equal->is_compared = !error;
 	return store_unread_reason(error, reason);
 }
 

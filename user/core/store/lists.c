@@ -452,8 +452,11 @@ bool store_feed_is_sound(const struct store_feed *feed)
 
 __u64 store_list_left_out(const struct store_list *list, const struct store_feed *feed)
 {
+	const struct store_source source = store_source_parse(list->source);
 	unsigned long long bad = 0;
 
+	if (source.kind == STORE_SOURCE_CROWDSEC || source.kind == STORE_SOURCE_FLEET)
+		return source.refused;
 	sscanf(list->source, STORE_BAD_LINES, &bad);
 	return bad ? bad : feed->left_out;
 }
