@@ -221,7 +221,7 @@ unit-programs: $(UNIT_TESTS)
 # What is not loaded into programs of others.
 sanitized-programs: $(TOOL) $(UNIT_TESTS) $(filter-out %.so %.bpf.o,$(HELPERS)) $(SOAKS)
 
-machine-programs: all $(filter $(BUILD)/tests/unit/packets/%,$(UNIT_TESTS)) $(HELPERS) $(SOAKS) $(FAULTY_TOOL) $(FAULTS)
+machine-programs: all $(filter $(BUILD)/tests/unit/packets/% %/test_protected_flows,$(UNIT_TESTS)) $(HELPERS) $(SOAKS) $(FAULTY_TOOL) $(FAULTS)
 
 # The same for the processor arm64, with Debian's headers and libraries for it.
 ARM64_ROOT := $(CURDIR)/build/kernels/arm64/root

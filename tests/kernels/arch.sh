@@ -12,7 +12,8 @@ case $ARCH in
 amd64 | x86 | x86_64)
 	ARCH=amd64
 	EMULATOR_PACKAGES='qemu-system-x86 qemu-system-data seabios'
-	UNITS=$(printf 'tests/unit/packets/test_%s.c ' packets packets_hints lookup_key random_frames) # they ask the kernel
+	UNITS=$(printf 'tests/unit/%s.c ' packets/test_packets packets/test_packets_hints packets/test_lookup_key \
+		packets/test_random_frames core/host/test_protected_flows) # they ask the kernel
 	STRIP='strip'
 	CONSOLE=ttyS0
 	;;

@@ -50,9 +50,10 @@ static bool set_panic(__u32 *run, enum panic_by by, bool is_on)
 
 /* Repeats until a fresh search finds every filter in the wanted state, since a writer may replace a table meanwhile. */
 static int panic_until_all(const char *name, enum panic_by by, bool is_on, size_t *meant, bool *is_changed,
-			   bool *is_elsewhere, enum kernel_seen *seen, struct reason *reason)
+			   enum kernel_seen *seen, struct reason *reason)
 {
 	const struct kernel_wish wish = { .must_see = name, .takes_other_versions = true, .seen = seen };
+	bool is_elsewhere = false;
 	size_t changed = 1;
 
 	for (int round = 0; round < PANIC_ROUNDS && changed; round++) {
@@ -63,7 +64,7 @@ static int panic_until_all(const char *name, enum panic_by by, bool is_on, size_
 		if (error)
 			return error;
 		*meant = changed = 0;
-		*is_elsewhere = false;
+		is_elsewhere = false;
 		for (size_t i = 0; i < count; i++) {
 			struct abi_config *config = filters[i].config;
 
@@ -72,33 +73,31 @@ static int panic_until_all(const char *name, enum panic_by by, bool is_on, size_
 				continue;
 			++*meant;
 			changed += !set_panic(&config->run, by, is_on);
-			*is_elsewhere |= kernel_misses_interface(&filters[i]) &&
-					 kernel_runs_elsewhere(config->store_id, filters, count);
+			is_elsewhere |= by == PANIC_BY_OPERATOR && kernel_misses_interface(&filters[i]) &&
+					kernel_runs_elsewhere(config->store_id, filters, count);
 		}
 		kernel_filters_free(filters, count);
 		*is_changed |= changed;
 	}
-	return changed ?
-		       reason_set(reason, -EAGAIN,
+	if (changed)
+		return reason_set(reason, -EAGAIN,
 				  "another command keeps replacing tables; stop it, or take the filter off (xdp-cuckoo "
-				  "unload)") :
-		       0;
+				  "unload)");
+	return !is_elsewhere ? 0 :
+			       reason_set(reason, -EREMOTE,
+					  "done here, but a filter with these rules seems to run in another network namespace, "
+					  "which this does not reach: type the same there, or move its interface back");
 }
 
 int filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, bool *is_changed, struct reason *reason)
 {
-	bool is_elsewhere = false;
 	enum kernel_seen seen;
-	int error = panic_until_all(name, by, is_on, meant, is_changed, &is_elsewhere, &seen, reason);
+	int error = panic_until_all(name, by, is_on, meant, is_changed, &seen, reason);
 
-	if (!error && *meant) {
+	if ((!error || error == -EREMOTE) && *meant) {
 		/* A writer may have had a new table ready. Wait until it has started it. */
 		clock_pause(PANIC_WAIT_MS);
-		error = panic_until_all(name, by, is_on, meant, is_changed, &is_elsewhere, &seen, reason);
+		error = panic_until_all(name, by, is_on, meant, is_changed, &seen, reason);
 	}
-	if (!error && is_elsewhere && by == PANIC_BY_OPERATOR)
-		return reason_set(reason, -EREMOTE,
-				  "done here, but a filter with these rules seems to run in another network namespace, "
-				  "which this does not reach: type the same there, or move its interface back");
 	return error ? error : kernel_seen_error(seen);
 }

@@ -386,12 +386,14 @@ static int read_tunnel(const struct nlmsghdr *message, void *context)
 		const struct nlattr *ipv4 = part_of(data, kinds[i].remote), *port = part_of(data, kinds[i].port);
 		const struct nlattr *remote = ipv4 ? ipv4 : part_of(data, kinds[i].remote_ipv6);
 		struct host_address *end = context;
+		__u8 proto;
 
 		if (!remote || strcmp(mnl_attr_get_str(kind), kinds[i].kind))
 			continue;
+		proto = kinds[i].proto ? kinds[i].proto : end->family == FLOW_IPV4 ? IPPROTO_IPIP : IPPROTO_IPV6;
 		*end = host_address_of(mnl_attr_get_payload_len(remote) == 4 ? AF_INET : AF_INET6,
 				       mnl_attr_get_payload(remote));
-		end->proto = kinds[i].proto;
+		end->proto = proto;
 		end->port = port ? mnl_attr_get_u16(port) : 0;
 	}
 	return MNL_CB_OK;
@@ -404,35 +406,34 @@ static int find_tunnel(unsigned int interface, const struct host_address *inner,
 	char buffer[REQUEST_BYTES];
 	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
 	struct ifinfomsg *header = mnl_nlmsg_put_extra_header(request, sizeof(*header));
-	struct host_address end = {};
+	struct host_address end = { .family = inner->family };
 
 	request->nlmsg_type = RTM_GETLINK;
 	header->ifi_index = interface;
 	if (!interface || tunnels->count >= TUNNELS_MAX || netlink_ask(request, read_tunnel, &end) ||
 	    !memcmp(&end.bytes, &none, sizeof(none)))
 		return 0;
-	if (!end.proto)
-		end.proto = inner->family == FLOW_IPV4 ? IPPROTO_IPIP : IPPROTO_IPV6;
 	return add_address_once(tunnels, &end);
 }
 
-int host_find_way(struct host_connection *connection, const struct host_ways *ways)
+int host_find_way(struct host_connection *connection, const struct host_addresses *own,
+		  struct host_addresses *gateways, struct host_addresses *tunnels)
 {
 	const struct host_address *from = connection->own_port ? &connection->own : NULL;
 	unsigned int interface = 0;
 	int error = 0;
 
 	connection->is_on_link = host_is_link_local(&connection->peer);
-	for (size_t i = 0; i < ways->own->count && from; i++)
-		if (host_is_same(from, &ways->own->address[i]))
-			interface = ways->own->address[i].interface;
+	for (size_t i = 0; i < own->count && from; i++)
+		if (host_is_same(from, &own->address[i]))
+			interface = own->address[i].interface;
 	/* In a VRF only the interface leads to the right table. */
 	for (int i = 0; i <= !!interface && error != -ENOMEM; i++) {
-		struct route route = { .gateways = ways->gateways, .is_way = true, .before = ways->gateways->count };
+		struct route route = { .gateways = gateways, .is_way = true, .before = gateways->count };
 
 		error = ask_route(&connection->peer, from, i ? interface : 0, &route);
 		connection->is_on_link |= !error && route.type == RTN_UNICAST && !route.has_gateway;
-		error = error ? error : find_tunnel(route.interface, &connection->peer, ways->tunnels);
+		error = error ? error : find_tunnel(route.interface, &connection->peer, tunnels);
 	}
 	return error == -ENOMEM ? error : 0;
 }

@@ -388,17 +388,17 @@ static int find_ways(struct peers *peers)
 {
 	struct host_connections ssh = { &peers->ssh, peers->has_ssh };
 	struct host_connections *const all[] = { &ssh, &peers->bgp, &peers->bgp_servers, &peers->servers };
+	/* A tunnel may lead through another one. */
 	const struct host_addresses *const far[] = { &peers->name_servers, &peers->tunnels };
-	struct host_ways ways = { &peers->own, &peers->gateways, &peers->tunnels };
 	int error = 0;
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		for (size_t k = 0; k < all[i]->count && !error; k++)
-			error = host_find_way(&all[i]->connection[k], &ways);
-	/* A tunnel may lead through another one. */
+			error = host_find_way(&all[i]->connection[k], &peers->own, &peers->gateways, &peers->tunnels);
 	for (size_t i = 0; i < sizeof(far) / sizeof(far[0]); i++)
 		for (size_t k = 0; k < far[i]->count && !error; k++)
-			error = host_find_way(&(struct host_connection){ .peer = far[i]->address[k] }, &ways);
+			error = host_find_way(&(struct host_connection){ .peer = far[i]->address[k] }, &peers->own,
+					      &peers->gateways, &peers->tunnels);
 	return error;
 }
 
