@@ -613,8 +613,8 @@ static void assert_peer_of_another_table(const char *made, const char *deleted)
 {
 	struct guard guard;
 
+	do_ip(made); /* a VRF takes the addresses of an interface that becomes part of it */
 	do_ip("address add 2001:db8::1/64 dev g0 nodad noprefixroute");
-	do_ip(made);
 	do_ip("-6 route add 2001:db8::/64 dev g0 table 77");
 	do_ip("-6 route add 2001:db8:2::/48 via 2001:db8::ff dev g0 onlink table 77");
 	setenv("SSH_CONNECTION", "2001:db8::9 50000 2001:db8::1 22", 1);
@@ -652,7 +652,7 @@ HOST_TEST(test_ssh_through_a_tunnel)
 		{ "gre remote 198.51.100.9 local 192.0.2.1", "gre", "" },
 		{ "gretap remote 198.51.100.9", "gre", "" },
 		{ "ip6gre remote 2001:db8:9::9 local 2001:db8::1", "gre", "" },
-		{ "ipip remote 198.51.100.9 local 192.0.2.1", "4", "" },
+		{ "ipip remote 198.51.100.9 local 192.0.2.1", "ipip", "" },
 	};
 	char command[128], what[128];
 

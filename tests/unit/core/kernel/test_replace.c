@@ -2,9 +2,9 @@
 /* In a kernel in memory: a filter is replaced on all its interfaces, its program by another one. */
 #include "unit/filters_fixture.h"
 
-#define WAS \
-	"eth0 native xdp_cuckoo(old), eth0 out xdp_cuckoo_sent(old), eth1 skb xdp_cuckoo(old), " \
-	"wg0 in xdp_cuckoo_ip(old), wg0 out xdp_cuckoo_ips(old)"
+#define WAS_BUT(eth0) \
+	eth0 "eth0 out xdp_cuckoo_sent(old), eth1 skb xdp_cuckoo(old), wg0 in xdp_cuckoo_ip(old), wg0 out xdp_cuckoo_ips(old)"
+#define WAS WAS_BUT("eth0 native xdp_cuckoo(old), ")
 #define IS \
 	"eth0 native xdp_cuckoo(new), eth0 out xdp_cuckoo_sent(new), eth1 skb xdp_cuckoo(new), " \
 	"wg0 in xdp_cuckoo_ip(new), wg0 out xdp_cuckoo_ips(new)"
@@ -161,6 +161,31 @@ WORLD_TEST(test_replace)
 }
 
 /* A BPF link holds the program on eth0. */
+static void put_another_before(void)
+{
+	world.interface[ETH0].xdp[INTERFACE_NATIVE] = foreign_program("foreign");
+}
+
+/* eth1 refuses. What another tool puts on eth0 meanwhile, at whichever call, stays there, and nobody tries for ever. */
+WORLD_TEST(test_another_tool_meanwhile)
+{
+	bool is_late = false;
+
+	for (int call = 1; !is_late; call++) {
+		world_reset();
+		begin();
+		cover_it();
+		world.race = put_another_before;
+		world.until = world.calls + call;
+		assert_int_not_equal(replace(), 0);
+		is_late = world.calls < world.until;
+		world.race = NULL;
+		world.until = 0;
+		RUNS(is_late ? WAS : WAS_BUT("eth0 native foreign(?), "));
+		close_filters();
+	}
+}
+
 WORLD_TEST(test_link)
 {
 	static const __u32 wrong[][3] = { { BPF_LINK_TYPE_TRACING, ETH0, 0 },
