@@ -83,10 +83,11 @@ static int panic_until_all(const char *name, enum panic_by by, bool is_on, size_
 		return reason_set(reason, -EAGAIN,
 				  "another command keeps replacing tables; stop it, or take the filter off (xdp-cuckoo "
 				  "unload)");
-	return !is_elsewhere ? 0 :
-			       reason_set(reason, -EREMOTE,
-					  "done here, but a filter with these rules seems to run in another network namespace, "
-					  "which this does not reach: type the same there, or move its interface back");
+	return !is_elsewhere ?
+		       0 :
+		       reason_set(reason, -EREMOTE,
+				  "done here, but a filter with these rules seems to run in another network namespace, "
+				  "which this does not reach: type the same there, or move its interface back");
 }
 
 int filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, bool *is_changed, struct reason *reason)

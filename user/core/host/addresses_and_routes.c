@@ -416,8 +416,8 @@ static int find_tunnel(unsigned int interface, const struct host_address *inner,
 	return add_address_once(tunnels, &end);
 }
 
-int host_find_way(struct host_connection *connection, const struct host_addresses *own,
-		  struct host_addresses *gateways, struct host_addresses *tunnels)
+int host_find_way(struct host_connection *connection, const struct host_addresses *own, struct host_addresses *gateways,
+		  struct host_addresses *tunnels)
 {
 	const struct host_address *from = connection->own_port ? &connection->own : NULL;
 	unsigned int interface = 0;

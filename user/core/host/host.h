@@ -131,8 +131,8 @@ int host_find_name_servers(struct host_addresses *servers);
  * IPv6 gateways of the route and, if it leads into a tunnel, the other end of that, as the interface names it: not of
  * WireGuard, which has its peers elsewhere, nor of what a bridge or a VLAN is on. 0; -ENOMEM.
  */
-int host_find_way(struct host_connection *connection, const struct host_addresses *own,
-		  struct host_addresses *gateways, struct host_addresses *tunnels);
+int host_find_way(struct host_connection *connection, const struct host_addresses *own, struct host_addresses *gateways,
+		  struct host_addresses *tunnels);
 
 /* Whether packets to the address are for this host: its own, broadcast, multicast. */
 bool host_is_local(const struct host_address *address);
