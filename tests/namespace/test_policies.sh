@@ -102,7 +102,7 @@ test_monitor_rules() {
 test_whitelist() {
 	host
 	xc load vrx >/dev/null
-	assert_fails 2 'no pass rule names.*--force' xc_host policy no-rule drop
+	assert_fails 2 'no pass rule names.*--confirm' xc_host policy no-rule drop
 	assert_equal 1 "$(wc -l <"$STATE/err")" "lines of $(cat "$STATE/err")"
 	assert_status 0 xc_host policy no-rule drop --force
 	printf '%s\n' "drop any $BESIDE" "drop peer proto tcp src $PEER dst 10.99.0.2 sport 50000 dport 22" | traffic ||
@@ -137,7 +137,7 @@ test_not_ip() {
 	silence
 	xc load vrx >/dev/null
 	await '[ "$(counted "no-rule" passed)" -gt 0 ]' say_something
-	assert_fails 2 'ARP.*--force' xc policy not-ip drop
+	assert_fails 2 'ARP.*--confirm' xc policy not-ip drop
 	assert_status 0 xc policy not-IP drop --force
 	in_tx ip neigh flush all
 	in_rx ip neigh flush all
