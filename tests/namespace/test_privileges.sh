@@ -250,6 +250,7 @@ test_an_interface_at_tc_is_not_called_lost() {
 	grep 'direction="none"' "$STATE/out" && fail "metrics call an interface lost"
 	assert_status 0 xu_with '+bpf +perfmon' status
 	assert_fails 3 "only CAP_NET_ADMIN shows whether the filter runs on 'tun0'" xu_with '+bpf +perfmon' unload tun0
+	assert_fails 3 'only CAP_NET_ADMIN shows the filters at tc' xu_with '+bpf +perfmon' unload --all
 	assert_shows '^interfaces: .*tun0' xu status
 	in_rx ip link set vtwo xdp off
 	assert_shows 'interface="vtwo",direction="none"' xu metrics

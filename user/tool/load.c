@@ -482,6 +482,9 @@ static enum command_status run_unload(const struct invocation *words)
 	status = is_meant ? take_off(filters, count, &where, names) : STATUS_DONE;
 	if (unsound && invocation->is_all)
 		status = command_fail_because(unsound, &why);
+	else if (is_meant && invocation->is_all && !kernel_sees_tc())
+		status = command_fail(STATUS_SYSTEM, "only CAP_NET_ADMIN shows the filters at tc; run this with "
+						     "CAP_NET_ADMIN");
 	else if (*why.text && takes_file)
 		status = command_fail(STATUS_SYSTEM, "%s", why.text);
 	kernel_filters_free(filters, count);
