@@ -83,6 +83,8 @@ $(BUILD)/tests/unit/core/base/test_system_calls: private LDFLAGS += $(patsubst %
 $(BUILD)/tests/unit/core/base/test_unprivileged: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,close_range setsid setgroups setresgid \
 	setresuid setrlimit prctl privileges_has privileges_keep privileges_gain_none fopen getppid fork socketpair poll recv kill \
 	clock_ms)
+$(BUILD)/tests/unit/exporter/test_store_summary: private LDFLAGS += $(patsubst %,-Wl$(comma)--wrap=%,rule_counts_open \
+	list_counts_read unprivileged_receive)
 $(BUILD)/tests/unit/core/host/test_protected_flows: private LDFLAGS += -Wl,--wrap=netlink_dump,--wrap=netlink_ask,--wrap=array_grow
 $(BUILD)/tests/unit/core/kernel/test_wanted: private LDFLAGS += -Wl,--wrap=bpf_prog_load,--wrap=bpf_prog_test_run_opts
 # Their kernel is in memory, below libbpf: tests/steps/system_calls.h.
