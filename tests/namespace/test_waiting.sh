@@ -185,4 +185,27 @@ test_interrupted_import_changes_nothing() {
 	assert_shows 'used slots: +0$' xc status --verbose
 }
 
+# By a handler, and by a signal that is blocked and read as a file.
+test_a_wait_for_the_lock_is_interrupted() {
+	xc add 192.0.2.1 >/dev/null
+	write_list list 9
+	sed 's/^/add /' "$STATE/list" >"$STATE/batch"
+	flock "$STATE/$LOCK" sleep 600 &
+	on_exit "kill $! 2>/dev/null"
+	wait_for "the lock" eval "! flock -n '$STATE/$LOCK' true"
+	for command in import batch; do
+		case_begin "$command"
+		[ "$command" = import ] || cp "$STATE/batch" "$STATE/list"
+		waits waiting "$command" "$STATE/list"
+		kill -TERM "$WAITER"
+		RAN=$command
+		wait_for "its end" has_ended "$WAITER"
+		STATUS=0
+		wait "$WAITER" || STATUS=$?
+		assert_equal 3 "$STATUS" "its status"
+		assert_error interrupted
+	done
+	assert_prints 'src 192.0.2.1' xc list
+}
+
 run_tests "$0" "$@"

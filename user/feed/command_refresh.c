@@ -12,6 +12,7 @@
 #include "command/command.h"
 #include "config/config.h"
 #include "base/clock.h"
+#include "base/waiting.h"
 #include "feed/feeds.h"
 #include "io/output.h"
 #include "lists/import.h"
@@ -20,6 +21,8 @@
 #define FETCHES 4      /* that run at a time, at first */
 #define STALL_MS 1000  /* if no fetch ends for so long, one more may run */
 #define FETCHES_MAX 16 /* but never more than these */
+#define TAKE_BACK_TRIES 20
+#define TAKE_BACK_MS 100 /* between two */
 
 struct refresh {
 	const struct invocation *invocation;
@@ -72,8 +75,13 @@ static void take_back(const struct refresh *refresh)
 	struct store_feed now;
 	struct reason ignored;
 	struct store *store;
-	int error = refresh->invocation->is_dry_run ? -ECANCELED : command_write_store(refresh->invocation, &store, &ignored);
+	int error = refresh->invocation->is_dry_run ? -ECANCELED : -EINTR;
 
+	/* After a signal, nothing waits for the lock; but mostly its holder needs it only for a moment. */
+	for (int i = 0; i < TAKE_BACK_TRIES && error == -EINTR; i++) {
+		poll(NULL, 0, i ? TAKE_BACK_MS : 0);
+		error = command_write_store(refresh->invocation, &store, &ignored);
+	}
 	if (error)
 		return;
 	error = store_feed(store, refresh->list->name, &now);
@@ -313,6 +321,7 @@ static void interrupt(int signal_number)
 {
 	(void)signal_number;
 	is_interrupted = 1;
+	waiting_is_over = 1;
 }
 
 /*

@@ -68,18 +68,23 @@ static struct {
 	waiting_describe describe; /* NULL: there is none */
 	int fd;
 	timer_t timer;
-	bool has_timer;
+	bool has_timer, is_told;
 } waiting;
 
 static void report(int signal)
 {
 	const int before = errno;
 	struct reason text;
+	sigset_t held;
 
 	(void)signal;
-	if (waiting.describe) {
+	/* Those that signals_take() blocks. */
+	if (!sigpending(&held) && (sigismember(&held, SIGINT) || sigismember(&held, SIGTERM)))
+		waiting_is_over = 1;
+	else if (waiting.describe && !waiting.is_told) {
 		waiting.describe(waiting.fd, &text);
 		teller(text.text);
+		waiting.is_told = true;
 	}
 	errno = before;
 }
@@ -87,12 +92,14 @@ static void report(int signal)
 /* Not SIGALRM, since the caller of this program may have set an alarm for it. A child of fork() has no timers. */
 static void begin(waiting_describe describe, int fd)
 {
-	const struct sigaction action = { .sa_handler = report, .sa_flags = SA_RESTART };
-	const struct itimerspec silent = { .it_value.tv_sec = SILENT_S };
+	/* Again and again, and without SA_RESTART: a signal may come just before the wait. */
+	const struct sigaction action = { .sa_handler = report };
+	const struct itimerspec silent = { { SILENT_S, 0 }, { SILENT_S, 0 } };
 	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN };
 
 	waiting.describe = describe;
 	waiting.fd = fd;
+	waiting.is_told = false;
 	waiting.has_timer = !sigaction(SIGRTMIN, &action, NULL) &&
 			    !timer_create(CLOCK_MONOTONIC, &event, &waiting.timer);
 	if (waiting.has_timer)

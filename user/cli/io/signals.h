@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * SIGINT and SIGTERM as a file to poll together with others: they end a wait, never the work between two waits. And a
- * signal of a timer, which reports a wait that takes longer than a second.
+ * signal of a timer, which reports a wait that takes longer than a second, and ends it after SIGINT or SIGTERM.
  */
 #ifndef XDP_CUCKOO_SIGNALS_H
 #define XDP_CUCKOO_SIGNALS_H

@@ -10,6 +10,7 @@
 #include "lists/internal.h"
 #include "io/output.h"
 #include "base/clock.h"
+#include "base/waiting.h"
 #include "base/safe_text.h"
 
 #define STEPS_A_PROGRESS 65536
@@ -26,6 +27,7 @@ static void interrupt(int signal_number)
 {
 	(void)signal_number;
 	is_interrupted = 1;
+	waiting_is_over = 1;
 }
 
 static int interrupted_reason(struct reason *reason)

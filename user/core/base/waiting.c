@@ -10,6 +10,7 @@
 #include <linux/bpf.h>
 #include <linux/membarrier.h>
 
+volatile sig_atomic_t waiting_is_over;
 static const struct waiting_watcher *watcher;
 static const char *name;
 
@@ -36,10 +37,10 @@ int waiting_lock(int fd, int operation, waiting_describe describe)
 
 	waiting_begin(describe, fd);
 	do
-		error = flock(fd, operation) ? -errno : 0;
+		error = flock(fd, operation | (waiting_is_over ? LOCK_NB : 0)) ? -errno : 0;
 	while (error == -EINTR);
 	waiting_end();
-	return error;
+	return error == -EWOULDBLOCK && !(operation & LOCK_NB) ? -EINTR : error;
 }
 
 /* Closing is not enough: a child that this process has forked meanwhile holds the same lock. */

@@ -3,6 +3,8 @@
 #ifndef XDP_CUCKOO_WAITING_H
 #define XDP_CUCKOO_WAITING_H
 
+#include <signal.h>
+
 #include "base/error_reason.h"
 
 /*
@@ -25,7 +27,10 @@ void waiting_watch(const struct waiting_watcher *watcher);
 void waiting_begin(waiting_describe describe, int fd);
 void waiting_end(void);
 
-/* flock(), marked as above, until it has the lock. 0 or -errno. */
+/* Set when a signal shall end the process, perhaps by its handler: then nothing waits for a lock. */
+extern volatile sig_atomic_t waiting_is_over;
+
+/* flock(), marked as above, until it has the lock. 0; -EINTR: waiting_is_over; other -errno. */
 int waiting_lock(int fd, int operation, waiting_describe describe);
 
 /* Gives the lock back and closes `fd`. -1: there is none. */

@@ -296,6 +296,7 @@ int store_dir_explain(int error, const char *dir, struct reason *reason)
 		  "make it writable, or copy this directory elsewhere and name the place with --state" },
 		{ -EAGAIN, "too many commands have it open", "wait until some of them end" },
 		{ -EBUSY, "somebody else is changing it", "try again when that has ended" },
+		{ -EINTR, "interrupted while somebody else is changing it", "run this again" },
 		{ -EDEADLK, "this thread has it open", "end its open change or reading first" },
 	};
 
