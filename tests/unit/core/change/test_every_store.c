@@ -537,20 +537,29 @@ TEST(test_an_exception_is_never_alone)
 	}
 }
 
-/* The old rules and the new ones have no room beside each other. */
+/*
+ * The old rules and the new ones have no room beside each other, nor have half of the times the new pass rules, of which the
+ * last one is for the drop rule. A rule that comes later ends at its time.
+ */
 TEST(test_an_exception_in_a_full_table)
 {
-	static char text[603][64];
-	const char *lines[603] = { "clear", "add 10.77.0.1 action pass", "add 10.77.0.0/24" };
+	static char text[604][64];
+	const char *lines[604] = { "clear", "add 192.0.2.9 action pass", "add 192.0.2.0/24", "add 10.78.0.1 timeout 1h" };
 
-	for (size_t i = 3; i < COUNT(text); i++) {
-		snprintf(text[i], sizeof(text[i]), "add 10.98.%zu.%zu", i / 256, i % 256);
-		lines[i] = text[i];
-	}
 	for (uint64_t seed = 1; seed <= 4; seed++) {
+		for (size_t i = 4; i < COUNT(text); i++) {
+			snprintf(text[i], sizeof(text[i]), "add 10.98.%zu.%zu%s", i / 256, i % 256,
+				 seed % 2 ? " action pass" : "");
+			lines[i] = text[i];
+		}
 		load_held(true, 0, seed);
 		plain_change(LINES("more 600", "add 10.78.0.1 action pass", "add 10.78.0.0/24"));
 		judged_in_place(lines, COUNT(lines), seed);
+		pass_time(3590000);
+		memory_path(0);
+		assert_int_equal(judge_frame(&panel[12]), 0); /* 10.78.0.1 */
+		pass_time(12000);
+		assert_int_equal(judge_frame(&panel[12]), 2);
 	}
 }
 
