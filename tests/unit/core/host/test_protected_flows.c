@@ -606,6 +606,12 @@ HOST_TEST(test_ssh_peer_on_the_link)
 	guard = open_guard();
 	assert_int_equal(guard.count, SSH + 2 + LINK);
 	guard_close(&guard);
+	do_ip("address add 2001:db8:5::5/64 dev g0 nodad"); /* the peer may ask for any address of this host */
+	setenv("SSH_CONNECTION", "2001:db8::9 50000 2001:db8::1 22", 1);
+	guard = open_guard();
+	assert_discovery(&guard, "2001:db8::9", "the SSH peer 2001:db8::9", "2001:db8::1", "ff02::1:ff00:1");
+	assert_discovery(&guard, "2001:db8::9", "the SSH peer 2001:db8::9", "2001:db8:5::5", "ff02::1:ff00:5");
+	guard_close(&guard);
 }
 
 /* Policy routing, and a VRF: the way depends on the own address. */
