@@ -362,6 +362,8 @@ test_wrong_usage() {
 		2|unknown option '--capcity=5'; did you mean '--capacity'[?] See xdp-cuckoo help$|load vrx --capcity=5
 		2|unknown option '-json'; did you mean '--json'|list -json
 		2|unknown option '-x'; see|list -x
+		2|'-j DROP': -j is --json here; write what a rule does as: action drop|add 192.0.2.1 -j DROP
+		2|'-j ACCEPT': -j is --json here|add 192.0.2.1 -jACCEPT
 		2|'--co' is short for several: --compact, --confirm, --counters|load vrx --co
 		2|'--json=1': --json takes no value|list --json=1
 		2|'--capacity' needs a value: --capacity N$|load vrx --capacity
@@ -510,6 +512,15 @@ test_down_is_unload_of_one_filter() {
 	assert_shows '^unloaded: other$' xc unload --all
 }
 
+# has_words FILE: the page shown has the words of its text, in order; @ stands for what the command explains.
+has_words() {
+	tr -s ' \n' '  ' <"$STATE/out" >"$STATE/page"
+	{ sed 's/^@$/\a/' "$1" | tr -s ' \n' '  ' | tr '\a' '\n' | sed 's/^ //; s/ $//'; echo; } >"$STATE/parts"
+	while read -r part; do
+		grep -qF -- "$part" "$STATE/page" || fail "the page of $1 lost words"
+	done <"$STATE/parts"
+}
+
 test_help_and_version() {
 	assert_status 0 xc help
 	[ "$(wc -l <"$STATE/out")" -le 24 ] || fail "help has more than one screen"
@@ -521,6 +532,7 @@ test_help_and_version() {
 		assert_status 0 xc help "$command"
 		assert_output "^usage: xdp-cuckoo $command"
 		assert_output "^  (.*[|] )?xdp-cuckoo .*$command"
+		has_words user/*/help/"$command.txt"
 		assert_status 0 xc "$command" --help
 		assert_status 0 xc "$command" --force --capacity 7 --help
 	done

@@ -94,7 +94,10 @@ static void print_head(const struct command *command)
 		printf("\n\n");
 }
 
-/* Breaks lines longer than 80 columns at a blank. The rest starts below the text after the first gap: a table. */
+/*
+ * Breaks lines longer than 80 columns at a blank, and a longer word anywhere. The rest starts below the text after the first
+ * gap: a table.
+ */
 static void print_wrapped(const char *text)
 {
 	while (*text) {
@@ -103,13 +106,16 @@ static void print_wrapped(const char *text)
 		const size_t indent = gap ? gap - text + strspn(gap, " ") : 0;
 
 		for (size_t column = 0; column + length > 80; column = indent) {
+			const size_t least = column ? 0 : indent;
 			size_t cut = 80 - column;
 
-			while (cut > 1 && text[cut] != ' ')
+			while (cut > least && text[cut] != ' ')
 				cut--;
+			cut = cut > least ? cut : 80 - column;
 			printf("%.*s\n%*s", (int)cut, text, (int)indent, "");
-			text += cut + 1;
-			length -= cut + 1;
+			cut += text[cut] == ' ';
+			text += cut;
+			length -= cut;
 		}
 		printf("%.*s\n", (int)length, text);
 		text += length + (text[length] == '\n');

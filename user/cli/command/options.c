@@ -300,9 +300,17 @@ enum command_status options_read(int argc, char **argv, struct options_arguments
 			letters[used++] = ':';
 	}
 	/* --json comes first, so that an error in an option before it is JSON too. */
-	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+		const bool is_glued = !strncmp(argv[i], "-j", 2) && argv[i][2];
+		const char *next = is_glued ? argv[i] + 2 : !strcmp(argv[i], "-j") && i + 1 < argc ? argv[i + 1] : "";
+
+		if (suggest_has("DROP|REJECT|ACCEPT|RETURN|LOG", next, strlen(next), true))
+			return command_fail(STATUS_USAGE,
+					    "'-j %s': -j is --json here; write what a rule does as: action drop, pass or monitor",
+					    next);
 		if (!strcmp(argv[i], "--json") || !strcmp(argv[i], "-j"))
 			output_use_json(true);
+	}
 	/* The advice for a command of another tool is better than that for its options. */
 	if (argc > 1 && *argv[1] != '-' && !command_find(argv[1]))
 		return command_fail_unknown(argv[1]);

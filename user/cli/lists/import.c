@@ -167,7 +167,8 @@ static int open_file(const struct import_options *options, const char *path, str
 				  "'%s': nothing is downloaded here: curl -fsS %s | xdp-cuckoo import -", path, path);
 	if (error)
 		return reason_set(reason, error == -EINVAL ? -EIO : error,
-				  "cannot read '%s': %s; name a file, or - for standard input", path, strerror(-error));
+				  "cannot read '%s': %s%s", path, strerror(-error),
+				  options->insist ? "" : "; name a file, or - for standard input");
 	if (options->source)
 		reader->name = options->source;
 	if (reader_begins(reader, GZIP_START))
