@@ -24,6 +24,7 @@ $build
 
 as_user=
 [ "$(id -u)" -ne 0 ] || ! unshare --user --map-user=1000 true 2>/dev/null || as_user='unshare --user --map-user=1000 --map-group=1000'
-first=$(ls tests/unit/fleet/test_log_reader.c tests/unit/core/change/test_every_store.c tests/unit/core/table/test_table*.c)
+first=$(ls tests/unit/fleet/test_log_reader.c tests/unit/core/change/test_every_store.c tests/unit/core/change/test_readers.c tests/unit/core/host/test_protected_flows.c \
+	tests/unit/core/table/test_table.c tests/unit/core/change/test_[fw]a*.c)
 export TESTS="$first $(ls tests/unit/*/test_*.c tests/unit/*/*/test_*.c | grep -vxF "$first") $(grep -l '^NEEDS_ROOT=no' tests/namespace/test_*.sh)"
 $as_user sh tests/run.sh
