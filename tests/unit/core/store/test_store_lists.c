@@ -209,6 +209,17 @@ TEST(test_silent_sources)
 	}
 }
 
+TEST(test_times_that_no_feed_has)
+{
+	struct store_feed feed = {};
+
+	assert_true(store_feed_is_sound(&feed));
+	feed.next_s = -1;
+	assert_false(store_feed_is_sound(&feed));
+	feed.next_s = INT64_MAX;
+	assert_false(store_feed_is_sound(&feed));
+}
+
 /* An import of an equal list changes no rules: no table is filled again for it. */
 TIME_TEST(test_the_time_of_an_import_is_no_change_of_rules)
 {
