@@ -3,9 +3,10 @@
  * A rule with `state new` matches only packets that begin something, for example a connection. This file decides which
  * packets do. The filter keeps no state of its own.
  *
- * TCP: a SYN without ACK. ICMP: requests. UDP: every datagram, unless a socket waits for it, connection tracking knows
- * its flow, or it has the ports of DHCP answers, for which clients wait in ways that no look-up finds. Later fragments never begin anything; packets of other protocols always do. If a packet is
- * cut before its TCP flags, it begins something too, because a sender can cut it on purpose.
+ * TCP: a SYN without ACK. ICMP: requests. UDP: every datagram, unless a socket waits for it, or connection
+ * tracking knows its flow, or it has the ports of DHCP answers: no look-up finds how DHCP clients wait. Later
+ * fragments never begin anything; packets of other protocols always do. If a packet is cut before its TCP flags,
+ * it begins something too, because a sender can cut it on purpose.
  *
  * new_only_continues() needs only the packet. new_only_is_answer() asks the kernel, which takes longer. So it is called
  * only for a datagram that a rule would match.
