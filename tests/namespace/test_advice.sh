@@ -52,7 +52,8 @@ test_a_list_of_half_of_ipv6() {
 	xc load vrx >/dev/null
 	printf '8000::/1\n192.0.2.66\n' >"$STATE/list"
 	follow import --list wide "$STATE/list"
-	grep -q 'add src fe80::/10 action pass' "$STATE/advice" || fail "$(cat "$STATE/advice")"
+	! grep -q 'add src fe80::/' "$STATE/advice" || fail "all of the link: $(cat "$STATE/advice")"
+	grep -q 'add proto ipv6-icmp src fe80::/10 type 135 action pass' "$STATE/advice" || fail "$(cat "$STATE/advice")"
 	grep -q 'add src fd99::2 dst ff00::/8 action pass' "$STATE/advice" || fail "$(cat "$STATE/advice")"
 	ip -n "$TX" -6 neigh flush dev vtx
 	ip -n "$RX" -6 neigh flush dev vrx

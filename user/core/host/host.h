@@ -31,7 +31,7 @@ struct guard {
 struct guard_advice {
 	struct rule keeper[GUARD_ADVICE_MAX];
 	size_t count;
-	const struct guard_flow *own; /* packets to an address of this host; NULL: they are not blocked */
+	const struct guard_flow *own[FLOW_FAMILIES]; /* packets to an address of this host; NULL: they are not blocked */
 };
 
 /* Adds what keeps the flow, unless another rule keeps it. */
@@ -139,6 +139,8 @@ bool host_is_local(const struct host_address *address);
 
 /* Whether this host forwards or bridges packets, so that packets to any address may come. */
 bool host_forwards(enum flow_family family);
+
+#define HOST_MULTICAST_LEN_MAX 8 /* of ff00::/8; 224.0.0.0/4 */
 
 /* fe80::/10 */
 bool host_is_link_local(const struct host_address *address);

@@ -8,26 +8,21 @@
 #include "base/safe_text.h"
 #include "host/host.h"
 
-#define LET_IN_BYTES 160 /* the longest command of ADVICE_LET_IN */
-#define MULTICAST_LEN 8  /* of ff00::/8, to which only what this host sends itself is guarded */
+#define LET_IN_BYTES 320 /* the longest commands of ADVICE_LET_IN, one for each family */
 
 /*
  * The narrowest rule that lets the flow pass, at the next login too:
  * - packets to this host: none, since its lists must go on holding there;
- * - discovery, advertisements, DHCPv6 and gateways on the link: fe80::/10, which no router forwards;
  * - a connection that the peer begins: the peer and the service, from any port;
- * - an IPv6 address of this host as source: only to multicast, since Linux takes in the rest of what is
- *   sent with a forged one;
- * - the rest: the source, and its type of ICMPv6 or the port of its service.
+ * - an address of this host as source: only to multicast, as guard_own() guards it;
+ * - the rest: the source, and its type of ICMPv6 or the port of its service. Never all of fe80::/10: a host there may be
+ *   blocked.
  */
 static struct rule keeper_of(const struct rule *flow)
 {
-	const struct host_address src = { flow->family, .bytes = flow->src };
 	struct rule keeper = rule_without_details(flow);
 
-	if (host_is_link_local(&src) && keeper.proto != IPPROTO_TCP)
-		return (struct rule){ .family = FLOW_IPV6, .src.byte = { 0xfe, 0x80 }, .src_len = 10 };
-	if (flow->fields & RULE_NEW || flow->dst_len == MULTICAST_LEN) {
+	if (flow->fields & RULE_NEW || (flow->dst_len && flow->dst_len <= HOST_MULTICAST_LEN_MAX)) {
 		keeper.fields &= ~RULE_SPORT;
 		keeper.sport = 0;
 	} else {
@@ -58,7 +53,7 @@ void guard_advise(struct guard_advice *advice, const struct guard_flow *flow)
 	size_t kept = 0;
 
 	if (!keeper.src_len) {
-		advice->own = flow;
+		advice->own[keeper.family] = flow;
 		return;
 	}
 	for (size_t i = 0; i < advice->count; i++)
@@ -77,7 +72,7 @@ const char *guard_advice_text(const struct guard_advice *advice, const char *opt
 {
 	struct rule own;
 	char rule[RULE_TEXT_BYTES], pass[RULE_TEXT_BYTES + 128];
-	bool lets_in = false;
+	bool lets_in[FLOW_FAMILIES] = {};
 
 	*text = '\0';
 	for (size_t i = 0; i < advice->count; i++) {
@@ -87,10 +82,12 @@ const char *guard_advice_text(const struct guard_advice *advice, const char *opt
 		if (strlen(text) + strlen(pass) + LET_IN_BYTES > GUARD_ADVICE_BYTES)
 			break;
 		text_append(text, GUARD_ADVICE_BYTES, "%s", pass);
-		lets_in |= guard_lets_in(&advice->keeper[i]);
+		lets_in[advice->keeper[i].family] |= guard_lets_in(&advice->keeper[i]);
 	}
-	if (advice->own && !lets_in) {
-		own = rule_without_details(&advice->own->flow);
+	for (enum flow_family family = 0; family < FLOW_FAMILIES; family++) {
+		if (!advice->own[family] || lets_in[family])
+			continue;
+		own = rule_without_details(&advice->own[family]->flow);
 		text_append(text, GUARD_ADVICE_BYTES, "%s" ADVICE_LET_IN, *text ? " && " : "", option,
 			    rule_format(&own, rule));
 	}

@@ -18,8 +18,10 @@
 /* ---- flows ---- */
 
 static const struct host_address link_local = { FLOW_IPV6, .bytes.byte = { 0xfe, 0x80 } };
-static const struct host_address multicast = { FLOW_IPV6, .bytes.byte = { 0xff } };
-#define MULTICAST_LEN 8
+/* Only to these is guarded what this host sends itself: Linux takes in nothing else with its own address as source. */
+static const struct host_address multicast[FLOW_FAMILIES] = { [FLOW_IPV4] = { FLOW_IPV4, .bytes.byte = { 0xe0 } },
+							      [FLOW_IPV6] = { FLOW_IPV6, .bytes.byte = { 0xff } } };
+static const __u8 multicast_len[FLOW_FAMILIES] = { [FLOW_IPV4] = 4, [FLOW_IPV6] = HOST_MULTICAST_LEN_MAX };
 
 static struct rule flow_of(const struct host_address *src, const struct host_address *dst)
 {
@@ -441,7 +443,7 @@ static void guard_own(struct guard *guard, const struct host_addresses *own)
 		links += guard_link(guard, &own->address[i]);
 	for (size_t i = 0; i < own->count; i++) {
 		const struct host_address *address = &own->address[i];
-		struct rule from = flow_of(address, address->family == FLOW_IPV6 ? &multicast : NULL);
+		struct rule from = flow_of(address, &multicast[address->family]);
 		struct rule to = flow_of(NULL, address);
 
 		if (of_family[address->family]++ == ADDRESSES_PAIRED_MAX)
@@ -449,7 +451,7 @@ static void guard_own(struct guard *guard, const struct host_addresses *own)
 			     "this host has many addresses, so rules for the dst of one may block its gateways, name "
 			     "servers and neighbours");
 		to.fields = RULE_NEW;
-		from.dst_len = address->family == FLOW_IPV6 ? MULTICAST_LEN : 0;
+		from.dst_len = multicast_len[address->family];
 		add_flow(guard, &to, "packets to this host's address", address);
 		add_flow(guard, &from, "packets from this host's address", address);
 	}

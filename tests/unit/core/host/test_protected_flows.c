@@ -263,7 +263,7 @@ HOST_TEST(test_own_addresses)
 	for (size_t i = 0; i < COUNT(addresses); i++) {
 		char flow[64], what[96];
 
-		snprintf(flow, sizeof(flow), "src %s%s", addresses[i], i < 2 ? "" : " dst ff00::/8");
+		snprintf(flow, sizeof(flow), "src %s%s", addresses[i], i < 2 ? " dst 224.0.0.0/4" : " dst ff00::/8");
 		snprintf(what, sizeof(what), "packets from this host's address %s", addresses[i]);
 		assert_guarded(&guard, flow, what);
 		snprintf(flow, sizeof(flow), "dst %s state new", addresses[i]);
@@ -863,7 +863,7 @@ HOST_TEST(test_bgp_peers)
 	close_all(fd + 3, 3);
 }
 
-/* What keeps all flows: nothing twice, and no rule for all. */
+/* What keeps all flows: nothing twice, no rule for all, nor for all of a link; a way in for each family. */
 HOST_TEST(test_advice)
 {
 	char text[GUARD_ADVICE_BYTES];
@@ -880,8 +880,13 @@ HOST_TEST(test_advice)
 	assert_string_equal(guard_advice_text(&advice, " --name x", text),
 			    "xdp-cuckoo --name x add proto tcp src 203.0.113.9 dst 192.0.2.1 dport 22 action pass && "
 			    "xdp-cuckoo --name x add src 2001:db8::ff action pass && "
-			    "xdp-cuckoo --name x add src fe80::/10 action pass && "
-			    "xdp-cuckoo --name x add src 192.0.2.53 sport 53 action pass");
+			    "xdp-cuckoo --name x add proto ipv6-icmp src fe80::/10 type 135 action pass && "
+			    "xdp-cuckoo --name x add src 192.0.2.53 sport 53 action pass && "
+			    "xdp-cuckoo --name x add proto ipv6-icmp src fe80::/64 type 136 action pass && "
+			    "xdp-cuckoo --name x add proto ipv6-icmp src fe80::/64 type 134 action pass && "
+			    "xdp-cuckoo --name x add proto udp src fe80::/64 sport 547 action pass && "
+			    "xdp-cuckoo --name x add src fe80::99 dst ff00::/8 action pass && "
+			    "xdp-cuckoo --name x add proto tcp src YOUR-ADDRESS dst fe80::99 dport 22 action pass");
 	guard_close(&guard);
 }
 
