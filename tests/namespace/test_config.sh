@@ -121,6 +121,10 @@ test_whose_file_it_is() {
 	chown 65534 "$STATE/conf"
 	assert_fails 3 'must belong to root or to you; chown root' xc up "$STATE/conf"
 	assert_fails 3 "cannot read '$STATE/none'" xc up "$STATE/none"
+	printf '[filter]\ninterfaces = vrx\n[list a]\nfile = %s\n' "$STATE/none" >"$STATE/missing"
+	run xc up "$STATE/missing"
+	assert_error "list 'a': cannot read '$STATE/none': No such file or directory$"
+	xc unload --all >/dev/null
 	assert_status 3 xc --name no.such.filter up
 	assert_error "cannot read '/etc/xdp-cuckoo/no.such.filter.conf': .* copy the example there, share/doc/xdp-cuckoo/default.conf"
 	assert_error 'name a FILE'
