@@ -249,7 +249,8 @@ struct abi_config {
 	__u64 listener; /* its lease; 0: there is no listener. See sample.h */
 	__u64 active;   /* the number of table exchanges; the lowest bit is the table that packets use */
 	struct bucket_geometry geometry;
-	__u8 reserved1[7];
+	__u8 reserved1[6];
+	__u8 keeps_monitor_only;    /* for the tool, as `kept` */
 	__u8 asks_conntrack;        /* for the tool: the programs ask connection tracking, see bpf/new_only.h */
 	__u64 zero;                 /* always 0: see hide_from_verifier() */
 	__u32 run;                  /* enum abi_run bits; ABI_RUN_SET_UP is written last */
@@ -264,7 +265,7 @@ struct abi_config {
 	__u64 settled; /* the last value of `active` after which no packet uses the other table */
 	/* The ports that Linux chooses for clients in the network namespace: net.ipv4.ip_local_port_range. */
 	__u16 ephemeral_first, ephemeral_last;
-	__u32 reserved2;
+	__u32 kept; /* of a load that waits: later loads want these too, so the undo leaves them; see session_keep() */
 	__u64 outgoing; /* bit abi_counter_row(): the tool has put the program for sent packets on this interface */
 	__u8 received_upper[ABI_RECEIVED]; /* of the same indexes, from the upper bits; 0: an older tool noted the lower */
 	__u64 pending_id; /* the store's change that ABI_RUN_UNCONFIRMED belongs to; 0: a load */

@@ -165,9 +165,9 @@ test_a_trial_of_monitor_only() {
 	assert_shows '^effect: +filters$' xc status
 	expect drop
 	assert_status 0 timed load vrx2 --monitor-only --confirm 30m
-	assert_notes 'monitor-only ends with it; to keep both: xdp-cuckoo confirm$' xc monitor-only on
-	assert_status 0 xc confirm
+	assert_status 0 xc monitor-only on
 	time_is_over
+	has_program vrx2 && fail "it runs still"
 	assert_shows '^effect: +MONITOR-ONLY' xc status
 	assert_status 0 xc monitor-only off
 	assert_status 0 xc unload --all
@@ -222,6 +222,33 @@ test_another_interface() {
 	assert_status 0 xc confirm
 	assert_fails 2 "'vrx' runs the filter 'default' already" xc load vrx vrx2 --confirm 90s
 	assert_shows 'effect: +filters$' xc status
+}
+
+# A later load wants the interface in both worlds. A later unload wants it in none.
+test_a_later_load_stays() {
+	second_pair
+	block
+	printf '%s\n' '[filter]' 'interfaces = vrx2' >"$STATE/conf"
+	for later in 'load vrx2' "up $STATE/conf" 'unload vrx2; load vrx2' 'load vrx2; resize 200000'; do
+		case_begin "$later"
+		assert_status 0 timed load vrx vrx2 --confirm 30m
+		echo "$later" | tr ';' '\n' >"$STATE/later"
+		while read -r command; do
+			# shellcheck disable=SC2086 # words
+			assert_status 0 xc $command
+		done <"$STATE/later"
+		time_is_over
+		has_program vrx2 || fail "what was loaded later is undone"
+		has_program vrx && fail "what nobody confirmed stays"
+		await 'xc status 2>/dev/null | grep -q "effect: *filters$"'
+		xc unload --all >/dev/null
+	done
+	case_begin 'sent packets'
+	assert_status 0 xc load vrx
+	assert_status 0 timed load vrx --outgoing --confirm 30m
+	assert_status 0 xc load vrx --outgoing
+	time_is_over
+	assert_shows 'vrx .*outgoing' xc status
 }
 
 test_a_failed_load_leaves_nothing_behind() {

@@ -101,13 +101,15 @@ static int check_running(const struct invocation *invocation, const struct sessi
 			  session->name);
 }
 
-/* Lists what the watchdog takes off. */
+/* Lists what the watchdog takes off. From now on later commands say what stays. */
 static int note_interfaces(const struct session *session, struct watchdog *watchdog, struct reason *reason)
 {
 	for (size_t i = 0; i < session->filters_count; i++) {
 		const struct kernel_filter *kernel = &session->filters[i].kernel;
 		const bool is_set_up = session->filters[i].state == FILTER_SET_UP;
 
+		kernel->config->kept = 0;
+		kernel->config->keeps_monitor_only = false;
 		for (size_t k = 0; k < kernel->attachments_count; k++) {
 			if (!is_set_up && !kernel->attachments[k].is_new)
 				continue;
@@ -211,6 +213,10 @@ static int load_all(const struct invocation *invocation, struct session *session
 		error = load_one(invocation, session, invocation->operands[i], rows, reason);
 	if (is_trial && !error)
 		error = note_interfaces(session, watchdog, reason);
+	for (int i = 0; i < invocation->count && !is_trial && !error; i++)
+		error = session_keep(session, invocation->operands[i], invocation->load.is_outgoing, reason);
+	if (!error && !is_trial && invocation->load.is_monitor_only)
+		error = change_set_monitor_only(session, true, reason);
 	if (error) {
 		undo_load(session, is_trial, sets_monitor_only);
 		return error;

@@ -115,16 +115,6 @@ static enum command_status run_monitor_only(const struct invocation *invocation)
 	}
 	if (!error)
 		error = change_set_monitor_only(&session, is_on, &reason);
-	for (size_t i = 0; i < session.filters_count && is_on && !error; i++) {
-		const struct kernel_filter *kernel = &session.filters[i].kernel;
-
-		if (run_is_unconfirmed(kernel) && !kernel->config->pending_id) {
-			output_note("if nobody confirms the load that waits, and it had --monitor-only, monitor-only ends with it; "
-				    "to keep both: xdp-cuckoo%s confirm",
-				    session_name_option(invocation->name));
-			break;
-		}
-	}
 	is_changed = !error && store_is_changed(session.store);
 	session_close(&session);
 	return command_answer(error, &reason, json_pack("{s:b, s:b}", "monitor_only", is_on, "changed", is_changed));

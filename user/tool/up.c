@@ -158,6 +158,8 @@ static void bring_interface(struct up *up, const char *interface)
 		up->is_changed |= !error && up->config->load.is_outgoing && !was_outgoing;
 		if (!error)
 			error = leave_outgoing(up, interface, &reason);
+		if (!error)
+			error = session_keep(&up->session, interface, up->config->load.is_outgoing, &reason);
 		note_error(up, error, &reason);
 		attachment = session_attachment_on(&up->session, interface, false);
 	}

@@ -193,6 +193,12 @@ int session_attach(struct session *session, const char *interface, enum kernel_m
 		   struct reason *reason);
 
 /*
+ * After session_attach() of a load that is not on trial: the filter stays there if an earlier load, which waits for
+ * `confirm`, is undone. 0; -EBUSY: this cannot be noted.
+ */
+int session_keep(const struct session *session, const char *interface, bool is_outgoing, struct reason *reason);
+
+/*
  * One change: all calls between begin and commit. If change_begin() returns 0, call change_commit(), change_abort() or
  * change_end() once. If change_commit() returns 0, the change is durable and active. change_end() gets as `error` what
  * the calls within the change returned. If it is 0, change_end() commits; otherwise it aborts and returns `error`.

@@ -90,7 +90,7 @@ static bool is_load_waiting(const struct watchdog *watchdog)
 }
 
 /*
- * Takes the filter off where the load put it. Where it ran before, it continues. If it ran nowhere else, it stays as it
+ * Takes the filter off where only this load wants it. Elsewhere it continues. If it ran nowhere else, it stays as it
  * is: on an interface that has moved to another network namespace it must keep passing everything.
  */
 static int take_off(const struct watchdog *watchdog, struct kernel_filter *filter, bool may_continue)
@@ -104,7 +104,8 @@ static int take_off(const struct watchdog *watchdog, struct kernel_filter *filte
 		bool is_new = false;
 
 		for (size_t k = 0; k < watchdog->attachments; k++)
-			if (kernel_place(&watchdog->attachment[k]) == kernel_place(attachment)) {
+			if (kernel_place(&watchdog->attachment[k]) == kernel_place(attachment) &&
+			    !(filter->config->kept & kernel_kept_bit(attachment))) {
 				is_new = true;
 				attachment->was_lost = watchdog->attachment[k].was_lost;
 			}
@@ -126,7 +127,8 @@ static int end_monitor_only(const struct watchdog *watchdog, bool is_off)
 	bool is_waiting = is_off && !error && !session.filters_count;
 
 	for (size_t i = 0; i < session.filters_count && !error; i++)
-		is_waiting |= is_mine(watchdog, &session.filters[i].kernel);
+		is_waiting |= is_mine(watchdog, &session.filters[i].kernel) &&
+			      !session.filters[i].kernel.config->keeps_monitor_only;
 	if (is_waiting)
 		error = change_set_monitor_only(&session, false, &ignored);
 	session_close(&session);

@@ -278,6 +278,27 @@ int session_attach(struct session *session, const char *interface, enum kernel_m
 	return error;
 }
 
+int session_keep(const struct session *session, const char *interface, bool is_outgoing, struct reason *reason)
+{
+	struct kernel_attachment *kept;
+
+	for (int direction = 0; direction <= is_outgoing; direction++) {
+		const struct kernel_filter *filter = session_filter_on(session, interface, direction, &kept);
+
+		if (!filter || !run_is_unconfirmed(filter) || filter->config->pending_id)
+			continue;
+		for (size_t i = 0; i < filter->attachments_count; i++)
+			if (kernel_place(&filter->attachments[i]) != kernel_place(kept) &&
+			    kernel_kept_bit(&filter->attachments[i]) == kernel_kept_bit(kept))
+				return reason_set(reason, -EBUSY,
+						  "a load waits for xdp-cuckoo%s confirm, and its undo could "
+						  "not leave '%s': confirm it, or wait",
+						  session_name_option(session->name), interface);
+		filter->config->kept |= kernel_kept_bit(kept);
+	}
+	return 0;
+}
+
 #define LEAVING_TRIES 40 /* of 50 ms: after a namespace has ended, the kernel takes its filters away */
 #define UNLOADED_TRIES 6 /* after the last filter has left its interface */
 

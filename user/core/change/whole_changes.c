@@ -34,7 +34,11 @@ int change_settings(struct session *session, const struct store_settings *settin
 		if (error)
 			reason_set(reason, error, "cannot keep the settings: %s", reason_of_write(error));
 	}
-	return change_end(session, error, reason);
+	error = change_end(session, error, reason);
+	for (size_t i = 0; i < session->filters_count && !error; i++)
+		if (settings->is_monitor_only != store_settings_kept.is_monitor_only)
+			session->filters[i].kernel.config->keeps_monitor_only = true;
+	return error;
 }
 
 int change_set_monitor_only(struct session *session, bool is_on, struct reason *reason)

@@ -164,6 +164,8 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 	config->pending_id = old->pending_id;
 	if (old->version >= 8) { /* before, something else was there */
 		config->outgoing = old->outgoing;
+		config->kept = old->kept;
+		config->keeps_monitor_only = old->keeps_monitor_only;
 		memcpy(config->received, old->received, sizeof(config->received));
 		memcpy(config->received_upper, old->received_upper, sizeof(config->received_upper));
 	}

@@ -84,6 +84,12 @@ static inline int kernel_place(const struct kernel_attachment *attachment)
 	return kernel_is_outgoing(attachment) ? -attachment->ifindex : attachment->ifindex;
 }
 
+/* The bit of abi_config.kept; several interfaces may share it. */
+static inline __u32 kernel_kept_bit(const struct kernel_attachment *attachment)
+{
+	return 1U << (2U * attachment->ifindex + kernel_is_outgoing(attachment)) % 32;
+}
+
 struct bpf_object;
 
 /* The programs that share the maps of a filter. */

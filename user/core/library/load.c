@@ -31,6 +31,8 @@ static int load(struct xdp_cuckoo_filter *handle, const char *interface, enum xd
 		error = session_load(session, &options, 0, &ignored, &handle->reason);
 	if (!error)
 		error = session_attach(session, interface, (enum kernel_mode)mode, is_outgoing, &handle->reason);
+	if (!error)
+		error = session_keep(session, interface, is_outgoing, &handle->reason);
 	public_close_session(handle);
 	return public_leave(handle, error);
 }

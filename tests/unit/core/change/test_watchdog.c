@@ -330,6 +330,31 @@ TEST(test_nobody_confirms_a_load)
 		    ABI_RUN_UNCONFIRMED);
 }
 
+static void keep_at_third(void)
+{
+	struct session session;
+	struct reason reason;
+
+	if (sleeps != 3)
+		return;
+	open_session(&session);
+	assert_int_equal(session_keep(&session, "m1", false, &reason), 0);
+	assert_int_equal(change_set_monitor_only(&session, true, &reason), 0);
+	session_close(&session);
+}
+
+/* Later commands want one of its interfaces, and monitor-only. Only the other interface is taken off. */
+TEST(test_what_later_commands_want)
+{
+	struct watchdog watchdog = load_that_waits(2);
+
+	plain_change(LINES("monitor-only on"));
+	watchdog.sets_monitor_only = true;
+	watch(&watchdog, keep_at_third);
+	assert_false(memory_path(0));
+	assert_int_equal(run_of(1) & (ABI_RUN_UNCONFIRMED | ABI_RUN_MONITOR), ABI_RUN_MONITOR);
+}
+
 static void confirm_load_at_third(void)
 {
 	if (sleeps != 3)
