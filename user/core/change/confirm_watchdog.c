@@ -45,13 +45,31 @@ static bool is_upgraded(int error)
 	return error == -EPROTO || error == -EPROTONOSUPPORT;
 }
 
+static bool is_change_waiting(const struct watchdog *watchdog)
+{
+	struct store_pending pending = {};
+	struct store *store;
+	int error = open_store(watchdog, STORE_READ, &store);
+
+	if (error == -ENOENT)
+		return false;
+	if (!error)
+		error = store_pending(store, &pending);
+	store_close(store);
+	return error || pending.id == watchdog->pending_id;
+}
+
 static int undo_change(const struct watchdog *watchdog)
 {
 	struct store_pending pending;
 	struct reason ignored;
 	struct session session;
-	int error = session_open(&session, watchdog->state, watchdog->name, &ignored);
+	int error;
 
+	/* A session would make a directory that is gone anew, and fail where another store has a filter of this name. */
+	if (!is_change_waiting(watchdog))
+		return 0;
+	error = session_open(&session, watchdog->state, watchdog->name, &ignored);
 	if (error)
 		return error;
 	error = store_pending(session.store, &pending);
@@ -132,7 +150,7 @@ static int end_monitor_only(const struct watchdog *watchdog, bool is_off)
 	if (is_waiting)
 		error = change_set_monitor_only(&session, false, &ignored);
 	session_close(&session);
-	return is_upgraded(error) && !is_off && !is_load_waiting(watchdog) ? 0 : error;
+	return error && !is_off && !is_load_waiting(watchdog) ? 0 : error;
 }
 
 /*
@@ -145,16 +163,22 @@ static int end_monitor_only(const struct watchdog *watchdog, bool is_off)
 static int undo_load(const struct watchdog *watchdog)
 {
 	static bool is_off; /* an earlier try took the filters off, but could not write */
-	int error = watchdog->sets_monitor_only ? end_monitor_only(watchdog, is_off) : 0;
-	const bool is_kept = error == -EROFS || is_upgraded(error);
+	struct store *store;
+	const bool has_store = open_store(watchdog, STORE_READ, &store) != -ENOENT; /* a gone one is not made anew */
 	struct kernel_filter *filters = NULL;
 	struct reason ignored;
-	struct store *store;
 	size_t count = 0;
+	bool is_kept;
+	int error;
 
+	store_close(store);
+	store = NULL;
+	error = has_store && watchdog->sets_monitor_only ? end_monitor_only(watchdog, is_off) : 0;
+	is_kept = error == -EROFS || is_upgraded(error);
 	if (error && !is_kept)
 		return error;
-	open_store(watchdog, STORE_WRITE, &store);
+	if (has_store)
+		open_store(watchdog, STORE_WRITE, &store);
 	error = kernel_find_filters((struct kernel_wish){ .must_see = watchdog->name, .takes_other_versions = true },
 				    &filters, &count, &ignored);
 	for (size_t i = 0; i < count && !error; i++)
@@ -167,20 +191,6 @@ static int undo_load(const struct watchdog *watchdog)
 }
 
 /* ---- waiting ---- */
-
-static bool is_change_waiting(const struct watchdog *watchdog)
-{
-	struct store_pending pending = {};
-	struct store *store;
-	int error = open_store(watchdog, STORE_READ, &store);
-
-	if (error == -ENOENT)
-		return false;
-	if (!error)
-		error = store_pending(store, &pending);
-	store_close(store);
-	return error || pending.id == watchdog->pending_id;
-}
 
 static void sleep_until(__s64 ms)
 {

@@ -401,6 +401,24 @@ TEST(test_nobody_confirms_monitor_only)
 	assert_true(run_of(0) & ABI_RUN_MONITOR);
 }
 
+/* What waits in a store ends with it; a load is undone without it. No directory is made anew. */
+TEST(test_a_store_that_is_gone)
+{
+	snprintf(hidden, sizeof(hidden), "%s.hid", state_dir);
+	for (int is_load = 0; is_load < 2; is_load++) {
+		struct watchdog watchdog = is_load ? load_that_waits(1) : change_that_waits();
+
+		watchdog.sets_monitor_only = is_load;
+		watchdog.deadline_ms = fake_clock.boot_ms;
+		assert_int_equal(rename(state_dir, hidden), 0);
+		watch(&watchdog, NULL);
+		assert_int_equal(ended_ms, 0);
+		assert_true(access(state_dir, F_OK));
+		assert_int_equal(rename(hidden, state_dir), 0);
+	}
+	assert_false(memory_path(1));
+}
+
 /* A newer version has taken the filter over: the load is taken off, and what stays passes everything, and says so. */
 TEST(test_an_upgrade_and_monitor_only)
 {
