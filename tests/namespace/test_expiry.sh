@@ -243,6 +243,15 @@ test_expire_reclaims_slots() {
 }
 
 # The host is off for an hour. Rules whose time was over by then have ended; the others go on in the new table.
+# Its CLOCK_BOOTTIME is another one.
+test_a_time_namespace() {
+	assert_status 0 xc add 192.0.2.1 timeout 1h
+	for offset in 1000000 -10; do
+		assert_status 0 in_rx unshare -T --boottime "$offset" --fork "$TOOL" --state "$STATE/store" expire
+		assert_equal 1 "$(xc list | grep -c 'timeout \(1h\|59m\)')" "rules, as long as before"
+	done
+}
+
 test_reboots_count_by_the_wall_clock() {
 	xc load vrx >/dev/null
 	start=$(now_ms)

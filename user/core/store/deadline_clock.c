@@ -2,6 +2,7 @@
 /* The clock of a store, by which timeouts end. store.h says how it runs. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,6 +28,17 @@ __s64 store_wall_ms(const struct store *store)
 	return store->clock.now_ms + store->clock.lead_ms;
 }
 
+/* A time namespace has a CLOCK_BOOTTIME of its own, as if it were another boot. */
+static void add_time_namespace(char boot_id[STORE_BOOT_ID_BYTES])
+{
+	FILE_CLOSED FILE *offsets = fopen("/proc/self/timens_offsets", "re");
+	long long s;
+
+	if (offsets && fscanf(offsets, "monotonic %*d %*d boottime %lld", &s) == 1)
+		for (size_t i = STORE_BOOT_ID_BYTES; i-- > STORE_BOOT_ID_TEXT; s /= 256)
+			boot_id[i] = (char)(s % 256);
+}
+
 /*
  * The store's time is CLOCK_BOOTTIME and clock->ahead_ms. Nobody can set CLOCK_BOOTTIME, but it starts anew with each boot,
  * and only the wall clock tells how long the host was off. meta->wall_ms is by how much the wall clock was ahead of the
@@ -48,8 +60,10 @@ int store_clock_set(struct store_clock *clock, const struct store_meta *meta)
 	if (!clock->boot_id[0]) {
 		FD_CLOSED const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
-		if (fd >= 0 && read(fd, clock->boot_id, STORE_BOOT_ID_BYTES - 1) <= 0)
+		if (fd >= 0 && read(fd, clock->boot_id, STORE_BOOT_ID_TEXT) <= 0)
 			clock->boot_id[0] = '\0';
+		else if (fd >= 0)
+			add_time_namespace(clock->boot_id);
 	}
 	if (meta->boot_id[0] && !memcmp(meta->boot_id, clock->boot_id, sizeof(clock->boot_id)))
 		clock->ahead_ms = meta->clock_ms;

@@ -17,7 +17,8 @@
 #define STORE_TIME_MAX_MS (1LL << 60)
 #define STORE_CLOCK_MAX_MS (1LL << 50)
 
-#define STORE_BOOT_ID_BYTES 40 /* the text in /proc, padded with 0 */
+#define STORE_BOOT_ID_BYTES 40 /* the text in /proc, and the time namespace: 0 in the first one */
+#define STORE_BOOT_ID_TEXT 37
 
 struct store_meta {
 	__u64 magic;

@@ -93,7 +93,7 @@ static bool find_home(const struct store *store, struct home *home)
 	if (stat("/proc/thread-self/ns/net", &namespace) || mdb_env_get_fd(store->env, &fd) || fstat(fd, &file))
 		return false;
 	*home = (struct home){ namespace.st_ino, { .device = file.st_dev, .inode = file.st_ino } };
-	memcpy(home->file.boot_id, store->clock.boot_id, sizeof(home->file.boot_id));
+	memcpy(home->file.boot_id, store->clock.boot_id, STORE_BOOT_ID_TEXT);
 	return *home->file.boot_id;
 }
 
