@@ -92,8 +92,9 @@ static bool lost_interfaces(const struct kernel_filter *filters, size_t count, s
 	if (kernel_misses_interface(&filters[at]) &&
 	    kernel_runs_elsewhere(filters[at].config->store_id, filters, count)) {
 		lost = true;
-		output_note("a filter with these rules seems to run in another network namespace, where "
-			    "changes do not reach it: move its interface back, or unload it there");
+		output_note("a filter with these rules is on no interface here, so changes do not reach it: it runs in another "
+			    "network namespace (move its interface back, or unload it there), or a pin holds it "
+			    "(bpftool --bpffs prog show)");
 	} else if (gone) {
 		output_note("%zu of the interfaces that it was loaded on %s here any more: gone, or in another network namespace; "
 			    "to put it on a new one, or to forget this: xdp-cuckoo%s load IFACE, also one where it runs",

@@ -331,8 +331,8 @@ static int check_home(struct session *session, enum store_mode mode, const char 
 		/* Somebody may hold a program that runs no more, so this only warns. */
 		if (i == tries && home == STORE_HOME_HERE) {
 			reason_set(&session->not_reached, 0,
-				   "one with these rules seems to run in another network namespace, as after ip link set "
-				   "IFACE netns; move the interface back, or unload it there");
+				   "one with these rules is on no interface here: it runs in another network namespace (move "
+				   "its interface back, or unload it there), or a pin holds it (bpftool --bpffs prog show)");
 			return 0;
 		}
 		if (i == tries)

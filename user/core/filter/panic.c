@@ -86,8 +86,9 @@ static int panic_until_all(const char *name, enum panic_by by, bool is_on, size_
 	return !is_elsewhere ?
 		       0 :
 		       reason_set(reason, -EREMOTE,
-				  "done here, but a filter with these rules seems to run in another network namespace, "
-				  "which this does not reach: type the same there, or move its interface back");
+				  "done here, but a filter with these rules is on no interface here: it runs in another "
+				  "network namespace (type the same there, or move its interface back), or a pin holds it "
+				  "(bpftool --bpffs prog show)");
 }
 
 int filter_panic(const char *name, enum panic_by by, bool is_on, size_t *meant, bool *is_changed, struct reason *reason)
