@@ -12,7 +12,7 @@ PYTHON=$(basename "$(readlink -f "$ROOT/usr/bin/python3")")
 PACKAGES="$MACHINE_PACKAGES $PYTHON $PYTHON-minimal lib$PYTHON-minimal lib$PYTHON-stdlib"
 # Of this host: the libraries that programs load. In Debian 13 their packages have other names.
 LIBRARIES=$(dpkg-query -W -f '${Package} ' 'libmicrohttpd12*' 'libcurl4*' 'libhiredis[0-9]*' libncursesw6 libtinfo6 2>/dev/null) || :
-MODULES='virtio_pci virtio_net vmxnet3 igb e1000e 8021q veth bonding dummy bridge macvlan tun ip_gre ipip sit wireguard vrf vxlan geneve ip6_gre ip6_tunnel nlmon tcp_diag inet_diag vcan sch_ingress
+MODULES='virtio_pci virtio_net vmxnet3 igb e1000e 8021q veth bonding dummy bridge macvlan tun ip_gre ipip sit wireguard vrf vxlan geneve ip6_gre ip6_tunnel fou nlmon tcp_diag inet_diag vcan sch_ingress
 	sch_tbf cls_bpf act_bpf nf_tables nft_compat ip_set ip_set_hash_ip ip_set_hash_net ip_set_hash_ipport
 	ip_set_hash_netport ip_set_hash_ipportip ip_set_hash_ipportnet ip_set_hash_netnet ip_set_hash_netportnet xt_set
 	xt_tcpudp ipt_REJECT'

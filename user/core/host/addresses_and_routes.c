@@ -24,6 +24,7 @@
 #define ROUTES_MAX 4096 /* that are read */
 #define GATEWAYS_MAX 128
 #define TUNNELS_MAX 16
+#define LINKS_MAX 16 /* of one way */
 
 /* ---- addresses ---- */
 
@@ -50,7 +51,8 @@ bool host_is_link_local(const struct host_address *address)
 
 bool host_is_same(const struct host_address *a, const struct host_address *b)
 {
-	return a->family == b->family && !memcmp(&a->bytes, &b->bytes, sizeof(a->bytes));
+	return a->family == b->family && a->proto == b->proto && a->port == b->port &&
+	       !memcmp(&a->bytes, &b->bytes, sizeof(a->bytes));
 }
 
 static struct host_address address_of(enum flow_family family, const void *bytes)
@@ -165,8 +167,23 @@ struct route {
 	bool is_full;
 	bool is_way; /* to one peer: its IPv4 gateways, which ARP finds, do not count */
 	bool has_gateway;
-	unsigned int interface; /* by which packets leave */
+	unsigned int link[LINKS_MAX]; /* interfaces of a way, by which packets leave */
+	size_t links;
 };
+
+static void add_link(struct route *route, unsigned int link)
+{
+	size_t i = 0;
+
+	while (i < route->links && route->link[i] != link)
+		i++;
+	if (!route->is_way || !link || i < route->links)
+		return;
+	if (i < LINKS_MAX)
+		route->link[route->links++] = link;
+	else
+		route->is_full = true;
+}
 
 /* The functions of this section return MNL_CB_X; after MNL_CB_ERROR errno is ENOMEM. */
 static int add_gateway(struct route *route, int family, const void *bytes, size_t length)
@@ -209,26 +226,26 @@ static int ask_nexthop(struct route *route, __u32 id)
 static int read_nexthop(const struct nlmsghdr *message, void *context)
 {
 	const struct nhmsg *header = mnl_nlmsg_get_payload(message);
-	struct route route = *(const struct route *)context;
+	struct route *route = context;
 	const struct nlattr *attribute;
 	int more = MNL_CB_OK;
 
-	route.family = header->nh_family; /* may differ from the family of the route */
 	mnl_attr_for_each(attribute, message, sizeof(*header)) {
 		const size_t length = mnl_attr_get_payload_len(attribute);
 		const struct nexthop_grp *member = mnl_attr_get_payload(attribute);
 
+		/* Its family may differ from that of the route. */
 		if (mnl_attr_get_type(attribute) == NHA_GATEWAY)
-			more = add_gateway(&route, route.family, member, length);
+			more = add_gateway(route, header->nh_family, member, length);
+		if (mnl_attr_get_type(attribute) == NHA_OIF)
+			add_link(route, mnl_attr_get_u32(attribute));
 		/* The kernel allows no group in a group. */
 		if (mnl_attr_get_type(attribute) == NHA_GROUP)
 			for (size_t i = 0; i < length / sizeof(*member) && more > MNL_CB_STOP; i++)
-				more = ask_nexthop(&route, member[i].id);
+				more = ask_nexthop(route, member[i].id);
 		if (more <= MNL_CB_STOP)
 			break;
 	}
-	((struct route *)context)->is_full |= route.is_full;
-	((struct route *)context)->has_gateway |= route.has_gateway;
 	return more;
 }
 
@@ -252,7 +269,7 @@ static int read_gateway(const struct nlattr *attribute, void *context)
 	case RTA_MULTIPATH:
 		return read_hops(attribute, route);
 	case RTA_OIF:
-		route->interface = mnl_attr_get_u32(attribute);
+		add_link(route, mnl_attr_get_u32(attribute));
 		return MNL_CB_OK;
 	case RTA_NH_ID:
 		return ask_nexthop(route, mnl_attr_get_u32(attribute));
@@ -267,6 +284,7 @@ static int read_hops(const struct nlattr *attribute, struct route *route)
 	int left = mnl_attr_get_payload_len(attribute), more = MNL_CB_OK;
 
 	while (more > MNL_CB_STOP && left >= (int)sizeof(*hop) && RTNH_OK(hop, left)) {
+		add_link(route, hop->rtnh_ifindex);
 		more = mnl_attr_parse_payload(RTNH_DATA(hop), hop->rtnh_len - sizeof(*hop), read_gateway, route);
 		left -= RTNH_ALIGN(hop->rtnh_len);
 		hop = RTNH_NEXT(hop);
@@ -360,7 +378,10 @@ static const struct nlattr *part_of(const struct nlattr *whole, __u16 type)
 	return found;
 }
 
-/* The other end of a tunnel, as the kernel describes the interface. */
+/*
+ * The other end of a tunnel, as the kernel describes the interface. FOU and GUE put a tunnel into UDP;
+ * both ends usually have the same port; without them it is 0.
+ */
 static int read_tunnel(const struct nlmsghdr *message, void *context)
 {
 	static const struct {
@@ -368,12 +389,15 @@ static int read_tunnel(const struct nlmsghdr *message, void *context)
 		__u8 proto; /* 0: the inner packets tell it */
 		__u16 remote, remote_ipv6, port;
 	} kinds[] = {
-		{ "ipip", 0, IFLA_IPTUN_REMOTE, 0, 0 },
-		{ "sit", 0, IFLA_IPTUN_REMOTE, 0, 0 },
-		{ "ip6tnl", 0, IFLA_IPTUN_REMOTE, 0, 0 },
-		{ "gre", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, 0 },
-		{ "gretap", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, 0 },
-		{ "ip6gre", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, 0 },
+		{ "ipip", 0, IFLA_IPTUN_REMOTE, 0, IFLA_IPTUN_ENCAP_DPORT },
+		{ "sit", 0, IFLA_IPTUN_REMOTE, 0, IFLA_IPTUN_ENCAP_DPORT },
+		{ "ip6tnl", 0, IFLA_IPTUN_REMOTE, 0, IFLA_IPTUN_ENCAP_DPORT },
+		{ "gre", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, IFLA_GRE_ENCAP_DPORT },
+		{ "gretap", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, IFLA_GRE_ENCAP_DPORT },
+		{ "erspan", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, IFLA_GRE_ENCAP_DPORT },
+		{ "ip6gre", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, IFLA_GRE_ENCAP_DPORT },
+		{ "ip6gretap", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, IFLA_GRE_ENCAP_DPORT },
+		{ "ip6erspan", IPPROTO_GRE, IFLA_GRE_REMOTE, 0, IFLA_GRE_ENCAP_DPORT },
 		{ "vxlan", IPPROTO_UDP, IFLA_VXLAN_GROUP, IFLA_VXLAN_GROUP6, IFLA_VXLAN_PORT },
 		{ "geneve", IPPROTO_UDP, IFLA_GENEVE_REMOTE, IFLA_GENEVE_REMOTE6, IFLA_GENEVE_PORT },
 	};
@@ -393,31 +417,39 @@ static int read_tunnel(const struct nlmsghdr *message, void *context)
 		proto = kinds[i].proto ? kinds[i].proto : end->family == FLOW_IPV4 ? IPPROTO_IPIP : IPPROTO_IPV6;
 		*end = host_address_of(mnl_attr_get_payload_len(remote) == 4 ? AF_INET : AF_INET6,
 				       mnl_attr_get_payload(remote));
-		end->proto = proto;
 		end->port = port ? mnl_attr_get_u16(port) : 0;
+		end->proto = end->port ? IPPROTO_UDP : proto;
 	}
 	return MNL_CB_OK;
 }
 
 /* Adds the other end of the tunnel by which this host reaches `inner`, if the interface is one. 0; -ENOMEM. */
-static int find_tunnel(unsigned int interface, const struct host_address *inner, struct host_addresses *tunnels)
+static int find_tunnel(unsigned int link, const struct host_address *inner, struct host_addresses *tunnels,
+		       bool *is_part)
 {
 	static const union flow_addr none;
 	char buffer[REQUEST_BYTES];
 	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
 	struct ifinfomsg *header = mnl_nlmsg_put_extra_header(request, sizeof(*header));
 	struct host_address end = { .family = inner->family };
+	int error;
 
 	request->nlmsg_type = RTM_GETLINK;
-	header->ifi_index = interface;
-	if (!interface || tunnels->count >= TUNNELS_MAX || netlink_ask(request, read_tunnel, &end) ||
-	    !memcmp(&end.bytes, &none, sizeof(none)))
-		return 0;
-	return add_address_once(tunnels, &end);
+	header->ifi_index = link;
+	error = netlink_ask(request, read_tunnel, &end);
+	*is_part |= error && error != -ENODEV; /* it went meanwhile */
+	if (error || !memcmp(&end.bytes, &none, sizeof(none)))
+		return error == -ENOMEM ? error : 0;
+	error = add_address_once(tunnels, &end);
+	if (tunnels->count > TUNNELS_MAX) {
+		tunnels->count = TUNNELS_MAX;
+		*is_part = true;
+	}
+	return error;
 }
 
 int host_find_way(struct host_connection *connection, const struct host_addresses *own, struct host_addresses *gateways,
-		  struct host_addresses *tunnels)
+		  struct host_addresses *tunnels, bool *is_part)
 {
 	const struct host_address *from = connection->own_port ? &connection->own : NULL;
 	unsigned int interface = 0;
@@ -433,7 +465,9 @@ int host_find_way(struct host_connection *connection, const struct host_addresse
 
 		error = ask_route(&connection->peer, from, i ? interface : 0, &route);
 		connection->is_on_link |= !error && route.type == RTN_UNICAST && !route.has_gateway;
-		error = error ? error : find_tunnel(route.interface, &connection->peer, tunnels);
+		for (size_t k = 0; k < route.links && !error; k++)
+			error = find_tunnel(route.link[k], &connection->peer, tunnels, is_part);
+		*is_part |= route.is_full;
 	}
 	return error == -ENOMEM ? error : 0;
 }

@@ -100,6 +100,7 @@ struct host_address {
 struct host_addresses {
 	struct host_address *address; /* the caller frees it, also after an error */
 	size_t count;
+	bool is_read, is_part; /* for guard_special() */
 };
 
 /* A TCP connection of this host. */
@@ -128,11 +129,12 @@ int host_find_name_servers(struct host_addresses *servers);
 
 /*
  * Finds how this host now sends to the peer, from the own address if there is an own port. Sets is_on_link, and adds all
- * IPv6 gateways of the route and, if it leads into a tunnel, the other end of that, as the interface names it: not of
- * WireGuard, which has its peers elsewhere, nor of what a bridge or a VLAN is on. 0; -ENOMEM.
+ * IPv6 gateways of the route and, if it leads into tunnels, their other ends, as the interfaces name
+ * them: not of WireGuard, which has its peers elsewhere, nor of what a bridge or a VLAN is on. Sets
+ * *is_part if there are too many, or the kernel does not tell. 0; -ENOMEM.
  */
 int host_find_way(struct host_connection *connection, const struct host_addresses *own, struct host_addresses *gateways,
-		  struct host_addresses *tunnels);
+		  struct host_addresses *tunnels, bool *is_part);
 
 /* Whether packets to the address are for this host: its own, broadcast, multicast. */
 bool host_is_local(const struct host_address *address);
@@ -146,6 +148,8 @@ bool host_forwards(enum flow_family family);
 bool host_is_link_local(const struct host_address *address);
 
 bool host_is_loopback(const struct host_address *address);
+
+/* Also of the other ends of tunnels, which may be several to one address. */
 bool host_is_same(const struct host_address *a, const struct host_address *b);
 
 /* `family`: AF_INET or AF_INET6. An IPv4 address that is mapped into IPv6 (RFC 4291 section 2.5.5.2) is IPv4, as in packets. */

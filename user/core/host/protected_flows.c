@@ -18,7 +18,11 @@
 /* ---- flows ---- */
 
 static const struct host_address link_local = { FLOW_IPV6, .bytes.byte = { 0xfe, 0x80 } };
-/* Only to these is guarded what this host sends itself: Linux takes in nothing else with its own address as source. */
+/*
+ * Only to these is guarded what this host sends itself: Linux takes in nothing else with its own
+ * address as source. With accept_local it does, for cards of a host that are wired to each other.
+ * Nobody reaches a host so, and each interface has a setting of its own.
+ */
 static const struct host_address multicast[FLOW_FAMILIES] = { [FLOW_IPV4] = { FLOW_IPV4, .bytes.byte = { 0xe0 } },
 							      [FLOW_IPV6] = { FLOW_IPV6, .bytes.byte = { 0xff } } };
 static const __u8 multicast_len[FLOW_FAMILIES] = { [FLOW_IPV4] = 4, [FLOW_IPV6] = HOST_MULTICAST_LEN_MAX };
@@ -386,7 +390,7 @@ static void peers_close(struct peers *peers)
 }
 
 /* A gateway to one peer is as needed as that of the default route, and so is the other end of a tunnel. 0; -ENOMEM. */
-static int find_ways(struct peers *peers)
+static int find_ways(struct peers *peers, bool *is_part)
 {
 	struct host_connections ssh = { &peers->ssh, peers->has_ssh };
 	struct host_connections *const all[] = { &ssh, &peers->bgp, &peers->bgp_servers, &peers->servers };
@@ -396,11 +400,12 @@ static int find_ways(struct peers *peers)
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		for (size_t k = 0; k < all[i]->count && !error; k++)
-			error = host_find_way(&all[i]->connection[k], &peers->own, &peers->gateways, &peers->tunnels);
+			error = host_find_way(&all[i]->connection[k], &peers->own, &peers->gateways, &peers->tunnels,
+					      is_part);
 	for (size_t i = 0; i < sizeof(far) / sizeof(far[0]); i++)
 		for (size_t k = 0; k < far[i]->count && !error; k++)
 			error = host_find_way(&(struct host_connection){ .peer = far[i]->address[k] }, &peers->own,
-					      &peers->gateways, &peers->tunnels);
+					      &peers->gateways, &peers->tunnels, is_part);
 	return error;
 }
 
@@ -408,7 +413,7 @@ static int find_ways(struct peers *peers)
 static int find_peers(struct guard *guard, const char *state, struct peers *peers)
 {
 	const bool is_ipv4 = guard->only && guard->only->family == FLOW_IPV4;
-	bool has_more_routes = false;
+	bool has_more_routes = false, has_more_ways = false;
 	int unlisted = host_find_addresses(&peers->own);
 	const int unrouted = host_find_gateways(is_ipv4, &peers->gateways, &has_more_routes);
 
@@ -432,7 +437,13 @@ static int find_peers(struct guard *guard, const char *state, struct peers *peer
 	if (host_find_servers(state, &peers->servers))
 		return -ENOMEM;
 	peers->has_ssh = host_find_ssh(&peers->ssh);
-	return find_ways(peers);
+	if (find_ways(peers, &has_more_ways))
+		return -ENOMEM;
+	if (has_more_ways)
+		miss(guard, 0,
+		     "this host has too many ways to its peers, or the kernel does not tell them, so changes "
+		     "may block gateways and other ends of tunnels");
+	return 0;
 }
 
 static void guard_own(struct guard *guard, const struct host_addresses *own)

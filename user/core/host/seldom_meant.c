@@ -43,8 +43,12 @@ static bool meets(const struct special *special, const union flow_addr *prefix, 
 /* Whether this host has an address that the rule names as destination, or the kernel does not list them. */
 static bool is_own(const struct rule *rule, struct host_addresses *own)
 {
-	bool is_one = !own->count && host_find_addresses(own);
+	bool is_one;
 
+	if (!own->is_read)
+		own->is_part = host_find_addresses(own);
+	own->is_read = true;
+	is_one = own->is_part;
 	for (size_t i = 0; i < own->count && !is_one; i++)
 		is_one = own->address[i].family == (enum flow_family)rule->family &&
 			 rule_is_network_of(&rule->dst, rule->dst_len, &own->address[i].bytes);

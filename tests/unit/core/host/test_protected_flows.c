@@ -659,8 +659,13 @@ HOST_TEST(test_ssh_through_a_tunnel)
 		{ "gretap remote 198.51.100.9", "gre", "" },
 		{ "ip6gre remote 2001:db8:9::9 local 2001:db8::1", "gre", "" },
 		{ "ipip remote 198.51.100.9 local 192.0.2.1", "ipip", "" },
+		{ "erspan remote 198.51.100.9 local 192.0.2.1 seq key 1 erspan_ver 1", "gre", "" },
+		{ "ip6gretap remote 2001:db8:9::9", "gre", "" },
+		{ "ip6erspan remote 2001:db8:9::9 seq key 1 erspan_ver 1", "gre", "" },
+		{ "ipip remote 198.51.100.9 encap fou encap-dport 5555", "udp", " dport 5555" },
+		{ "gre remote 198.51.100.9 encap gue encap-dport 5555", "udp", " dport 5555" },
 	};
-	char command[128], what[128];
+	char command[160], what[128];
 
 	do_ip("address add 192.0.2.1/24 dev g0");
 	do_ip("address add 2001:db8::1/64 dev g0 nodad");
@@ -690,6 +695,39 @@ HOST_TEST(test_ssh_through_a_tunnel)
 		guard_close(&guard);
 		do_ip("link del t0");
 	}
+}
+
+/* Two tunnels to the same end, by the hops of a route and by nexthop objects that it only names. */
+HOST_TEST(test_several_tunnels)
+{
+	static const char *const hops[] = { "nexthop dev t0 nexthop dev t1", "nhid 3" };
+
+	if (system("ip link add t0 type vxlan id 5 remote 198.51.100.9 dstport 4789 2>/dev/null"))
+		skip(); /* this kernel has none */
+	do_ip("link add t1 type vxlan id 6 remote 198.51.100.9 dstport 4790");
+	do_ip("address add 192.0.2.1/24 dev g0");
+	do_ip("link set t0 up");
+	do_ip("link set t1 up");
+	do_ip("nexthop add id 1 dev t0");
+	do_ip("nexthop add id 2 dev t1");
+	do_ip("nexthop add id 3 group 1/2");
+	write_file("/proc/sys/net/ipv4/nexthop_compat_mode", "0");
+	set_resolv_conf("nameserver 10.99.0.53\n");
+	for (size_t i = 0; i < COUNT(hops); i++) {
+		struct guard guard;
+		char route[64];
+
+		snprintf(route, sizeof(route), "route replace 10.99.0.0/24 %s", hops[i]);
+		do_ip(route);
+		guard = open_guard();
+		assert_non_null(what_of(&guard, "proto udp src 198.51.100.9 dport 4789"));
+		assert_non_null(what_of(&guard, "proto udp src 198.51.100.9 dport 4790"));
+		guard_close(&guard);
+	}
+	write_file("/proc/sys/net/ipv4/nexthop_compat_mode", "1");
+	set_resolv_conf("");
+	do_ip("link del t0");
+	do_ip("link del t1");
 }
 
 /* Routers without a default route, and hosts that have it in parts. */
@@ -1121,6 +1159,23 @@ HOST_TEST(test_answers)
 	}
 	assert_int_equal(own.count, 1);
 	free(own.address);
+	/* The addresses are read once. If not all are read, each may be one of this host. */
+	for (int fails = 0; fails < 2; fails++) {
+		struct rule rule;
+
+		own = (struct host_addresses){};
+		if (!fails)
+			do_ip("address del 192.0.2.1/24 dev g0");
+		assert_int_equal(rule_parse("proto udp dst 192.0.2.1", &rule, &(struct reason){}), 0);
+		fault.bus = NETLINK_ROUTE, fault.type = RTM_GETADDR;
+		fault.error = -EPERM, fault.times = fails;
+		assert_int_equal(!!guard_special(&rule, &own), fails);
+		do_ip(fails ? "address del 192.0.2.1/24 dev g0" : "address add 192.0.2.1/24 dev g0");
+		fault.times = 0;
+		rule.dst.byte[3] += fails; /* now another one */
+		assert_int_equal(!!guard_special(&rule, &own), fails);
+		free(own.address);
+	}
 }
 
 TEST(test_servers_of_files)
