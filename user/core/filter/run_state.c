@@ -4,7 +4,6 @@
  * most of this state, as bits.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "filter/internal.h"
@@ -164,9 +163,12 @@ void filter_end_replacing(struct abi_config *config, const struct abi_config *ol
 {
 	__u32 run = __atomic_load_n(&config->run, __ATOMIC_ACQUIRE), next;
 
-	for (size_t i = 0; i < ABI_RECEIVED; i++)
-		if (!__atomic_load_n(&old->received[i], __ATOMIC_RELAXED))
-			__atomic_store_n(&config->received[i], 0, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < ABI_RECEIVED; i++) {
+		if (__atomic_load_n(&old->received[i], __ATOMIC_RELAXED))
+			continue;
+		__atomic_store_n(&config->received[i], 0, __ATOMIC_RELAXED);
+		config->received_upper[i] = 0;
+	}
 	do {
 		if (!(run & ABI_RUN_REPLACING))
 			return;

@@ -5,10 +5,8 @@
  * taken; the ways themselves are in fill_in_place.c and new_table.c.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "filter/internal.h"
 
 int filter_refill(struct filter *filter, struct store *store, struct reason *reason)
