@@ -153,7 +153,7 @@ ENDS = Structure("ends of records", by_ends, [
     ("a pass rule and a drop rule end at one time", "epoch=0 jiffies=9 record_p=10 record_d=10", "~jiffies=10", "~jiffies=11"),
     ("both end later", "epoch=0 jiffies=9 record_p=10 record_d=10", "~record_p=12", "grace", "~record_d=12", "~jiffies=10"),
     ("old entries end at once", "epoch=200 jiffies=209 record_p=0 record_d=0", "~record_d=99", "~record_p=99", "grace",
-     "epoch=100"),
+     "epoch=100", "grace", "~record_p=1", "~record_d=1"),
     ("meanwhile another one stays", "epoch=200 jiffies=209 record_p=1 record_d=20", "~record_d=120", "grace", "epoch=100"),
 ], [
     "user/core/table/table.c: abi_record(key->tag, end), __ATOMIC_RELEASE);",

@@ -21,6 +21,7 @@ test_planted_faults() {
 	for part in 'run, deadline after run' 'run, monitor-only begins, and a rule comes: grace 1' 'rates, number after lines' \
 		'rates, a key gets a place: lines=1' 'rates, lines are filled again: grace 1' 'tables, exchange: active=1' \
 		'shapes and hints, hint after reads' 'ends of records, both end later: grace 1' \
+		'ends of records, old entries end at once: grace 2' \
 		'ends of records, meanwhile another one stays: grace 1'; do
 		assert_status 1 check_tables "$part"
 		assert_output "^${part%%,*}, .*: (drop|pass), not "

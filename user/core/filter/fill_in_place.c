@@ -15,7 +15,8 @@
  * So a packet that both the old rules and the new ones pass, or drop, fares so at each moment, as
  * long as both have room beside each other, as shapes and as entries. If they have none, it may
  * pass for a moment, but no exception is ever missing where the drop rule that it is for is there.
- * A compact table keeps no ends: there, old exceptions may go first.
+ * A compact table keeps no ends, and one of some months may have no room for them: there, old
+ * exceptions may go first.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -87,20 +88,24 @@ static int end_at_once(struct filling *filling, struct reason *reason)
 	__u32 now;
 	int error;
 
-	/* Without the kernel's clock they go one by one. */
+	/* Without the kernel's clock they go one by one, */
 	if (ticks_now(&now, &(struct reason){}))
 		return 0;
 	/* The process that has set the epoch may have been ahead. */
 	now = (__s32)(now - in_config->epoch) > 0 ? now - in_config->epoch : 0;
+	/* and in a table so old that no record can hold the new end. */
+	if (now > ABI_END_MAX - LATER)
+		return 0;
 	table_end_others(&filter->table, &filling->claims[FILTER_RECORDS], now, LATER);
 	error = filter_wait_for_packets(filter, reason);
 	if (error)
 		return error;
 	__atomic_store_n(&in_config->epoch, in_config->epoch - LATER, __ATOMIC_RELEASE);
-	for (size_t i = 0; i < wanted->count; i++)
-		if (wanted->entry[i].end)
-			wanted->entry[i].end += LATER;
-	return 0;
+	for (struct table_entry *entry = wanted->entry; entry < wanted->entry + wanted->count; entry++)
+		if (entry->end > now) /* too far ahead for a record: as filter_end() */
+			entry->end = entry->end <= ABI_END_MAX - LATER ? entry->end + LATER : 0;
+	/* A packet may have loaded the old epoch before it looks up what goes now. */
+	return filter_wait_for_packets(filter, reason);
 }
 
 /* The addresses have no pass rules: theirs go before the exceptions to them. */
@@ -151,13 +156,13 @@ static int make_equal(struct filling *filling, struct store *store, struct reaso
 	error = add_missing(filling, reason);
 	if (!error)
 		error = filter_set_policies(filter, store, reason);
-	filling->difference.kept = filling->entries.collected - filling->difference.added;
 	if (!error)
 		error = remove_others(filling, store, reason);
 	if (!error && filling->lacks_room)
 		error = add_missing(filling, reason);
 	if (!error && filling->lacks_room)
 		error = filter_full_reason(filter, filling->entries.collected, reason);
+	filling->difference.kept = filling->entries.collected - filling->difference.added;
 	if (!error)
 		hints_replace(in_use, wanted);
 	return error;

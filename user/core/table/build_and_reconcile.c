@@ -185,7 +185,7 @@ FLOW_INLINE void end_others(struct table *table, struct bucket_layout layout, co
 		if (is_kept(kept, slot) || (core_find_twin(table, layout, place, fingerprint, tag, &twin) &&
 					    is_kept(kept, table_slot(layout, twin)))) {
 			if (end > now)
-				end = end < ABI_END_MAX - later ? end + later : ABI_END_MAX;
+				end = end <= ABI_END_MAX - later ? end + later : 0;
 		} else if (!end || end > now + later) {
 			end = now + later;
 		}

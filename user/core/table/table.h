@@ -173,7 +173,7 @@ int table_add_missing(struct table *table, struct table_entry *entries, size_t c
 
 /*
  * In an exact table: all unwanted entries end `later` after `now`, or before. Of the others, those that end after `now` do so
- * by as much later.
+ * by as much later; never, if that is too far ahead for a record.
  */
 void table_end_others(struct table *table, const struct table_claims *claims, __u32 now, __u32 later);
 

@@ -454,11 +454,16 @@ TEST(test_a_pass_rule_comes_long_before_a_drop_rule)
 }
 
 static unsigned int graces_to_repair;
+static bool has_claimed, is_early;
 
 static void judge_repair(uintptr_t address)
 {
 	if (!graces_to_repair)
 		graces_to_repair = 1 + memory_graces;
+	/* Behind what the config has of the filter itself are its tables; other maps are further away, or before it. */
+	memory_path(0);
+	is_early |= has_claimed && address - (uintptr_t)path.config >= offsetof(struct abi_config, table);
+	has_claimed |= is_claim(address);
 	judge_order(address);
 	judge_panel(address);
 }
@@ -482,6 +487,7 @@ TEST(test_a_repair_in_place)
 	session_close(&session);
 	assert_string_equal(failure, "");
 	assert_in_range(graces_to_pass, 1, graces_to_drop - 1);
+	assert_true(has_claimed && !is_early);
 	/* No packet is left that began before the process that left it so ended. */
 	assert_int_equal(graces_to_repair, 2);
 }
@@ -539,7 +545,8 @@ TEST(test_an_exception_is_never_alone)
 
 /*
  * The old rules and the new ones have no room beside each other, nor have half of the times the new pass rules, of which the
- * last one is for the drop rule. A rule that comes later ends at its time.
+ * last one is for the drop rule. A rule that comes later ends at its time, or where no record can
+ * hold a later end, with `expire`.
  */
 TEST(test_an_exception_in_a_full_table)
 {
@@ -553,12 +560,19 @@ TEST(test_an_exception_in_a_full_table)
 			lines[i] = text[i];
 		}
 		load_held(true, 0, seed);
+		if (seed > 2) {
+			memory_path(0);
+			path.config->table[path.config->active % ABI_TABLES].epoch =
+				(path_jiffies >> ABI_TICK_SHIFT) + 3600000 / MEMORY_TICK_MS + 100 - ABI_END_MAX;
+		}
 		plain_change(LINES("more 600", "add 10.78.0.1 action pass", "add 10.78.0.0/24"));
 		judged_in_place(lines, COUNT(lines), seed);
 		pass_time(3590000);
 		memory_path(0);
 		assert_int_equal(judge_frame(&panel[12]), 0); /* 10.78.0.1 */
 		pass_time(12000);
+		if (seed > 2)
+			plain_change(LINES("expire"));
 		assert_int_equal(judge_frame(&panel[12]), 2);
 	}
 }
