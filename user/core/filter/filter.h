@@ -46,7 +46,7 @@ enum filter_way {
 enum filter_cause {
 	FILTER_TOO_SMALL,
 	FILTER_STUCK,    /* too many keys share a few buckets: a new secret solves this */
-	FILTER_AGED,     /* its epoch is so long ago that the end of a rule does not fit into a record */
+	FILTER_AGED,     /* half of the time for which records can tell ends has passed since its epoch */
 	FILTER_NEW_PLAN, /* the store has chosen again which shapes are joined for look-up (rule/shapes.h) */
 	FILTER_AT_ONCE,  /* the whole change must take effect at once */
 };
@@ -63,7 +63,7 @@ enum filter_part { FILTER_RECORDS, FILTER_ADDRESSES, FILTER_PARTS };
 
 struct filter_parts {
 	__u64 records, addresses;
-	__u64 both; /* of `records`, those that `addresses` has too: an upper bound */
+	__u64 both; /* keys that both count, as they may get an end: an upper bound */
 };
 
 struct filter_tables {
@@ -234,7 +234,7 @@ void filter_read_published(struct filter *filter);
  */
 int filter_insert(struct filter *filter, const struct rule_key *key, __u32 tick);
 
-/* Whether a key that ends at `tick` (not 0) needs a new table, because this table's epoch is too long ago. */
+/* Whether the table's epoch is older than half of ABI_END_MAX, and `tick` is an end, not 0. */
 bool filter_has_aged(const struct filter *filter, __u32 tick);
 
 /*
@@ -246,9 +246,9 @@ int filter_tick(const struct store *store, __s64 timeout_ms, __u32 *tick, struct
 
 /*
  * filter_delete() deletes a key. filter_set_end() makes it end at another tick; in compact tables it does nothing.
- * Before the commit, `is_done` is not NULL: the key never ends sooner by that call, and *is_done says whether a call after
- * the commit, with NULL, is not needed. If the key then belongs to the other part of the table, the first call puts it there
- * too, and the second takes it away from here.
+ * Before the commit, `is_done` is set: only a later end takes effect; *is_done: no second call is
+ * needed. After the commit it is NULL: any end takes effect. A key that then belongs to the other
+ * part of the table comes there by the first call, and leaves this one by the second.
  * 0; -ENOENT; -ENOMEM: see filter_unmapped_reason(); -ENOSPC, -E2BIG: as filter_insert(); other -errno with the reason.
  */
 int filter_delete(struct filter *filter, const struct rule_key *key);

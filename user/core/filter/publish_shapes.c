@@ -148,7 +148,7 @@ int filter_check_shapes(struct filter *filter, struct store *store, struct reaso
 	return error ? error : list_all(filter, store, &shapes, false, wanted, reason);
 }
 
-/* A rate has its place before packets find its shape, and as long as they do. */
+/* Rates get places before their shape is published, and lose them after it has gone. */
 int filter_publish_shapes(struct filter *filter, struct store *store, bool keeps, struct reason *reason)
 {
 	struct abi_shape_list wanted[FLOW_FAMILIES];

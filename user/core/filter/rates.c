@@ -85,7 +85,7 @@ static int compare_keys(const void *left, const void *right)
 	return a->hash != b->hash ? (a->hash > b->hash) - (a->hash < b->hash) : (a->id > b->id) - (a->id < b->id);
 }
 
-/* The wanted key with this hash, which is never 0, and id, or with id 0 one without a place. */
+/* A wanted key with this hash (never 0): that of the meter `id`; id 0: one without a place. */
 static struct rate_key *find_wanted(struct rate_plan *plan, __u64 hash, __u64 id)
 {
 	size_t from = 0, to = plan->wanted;
