@@ -37,7 +37,7 @@ int waiting_lock(int fd, int operation, waiting_describe describe)
 
 	waiting_begin(describe, fd);
 	do
-		error = flock(fd, operation | (waiting_is_over ? LOCK_NB : 0)) ? -errno : 0;
+		error = flock(fd, operation | (waiting_is_over && operation & LOCK_EX ? LOCK_NB : 0)) ? -errno : 0;
 	while (error == -EINTR);
 	waiting_end();
 	return error == -EWOULDBLOCK && !(operation & LOCK_NB) ? -EINTR : error;

@@ -30,7 +30,10 @@ void waiting_end(void);
 /* Set when a signal shall end the process, perhaps by its handler: then nothing waits for a lock. */
 extern volatile sig_atomic_t waiting_is_over;
 
-/* flock(), marked as above, until it has the lock. 0; -EINTR: waiting_is_over; other -errno. */
+/*
+ * flock(), marked as above, until it has the lock. 0; -EINTR: waiting_is_over, for LOCK_EX; other -errno. LOCK_SH is waited
+ * for in the middle of a change, which no signal may leave half done.
+ */
 int waiting_lock(int fd, int operation, waiting_describe describe);
 
 /* Gives the lock back and closes `fd`. -1: there is none. */

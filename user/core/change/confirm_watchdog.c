@@ -210,11 +210,16 @@ static void leave_parent(void)
 {
 	static const int signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	sigset_t none;
 	int null = open("/dev/null", O_RDWR);
 	pid_t pid;
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		sigaction(signals[i], &ignore, NULL);
+	/* A signal that is blocked would stay pending, and end each wait for a lock, as one that the parent got. */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	waiting_is_over = 0;
 	watchdog_wanted = NULL;
 	if (null < 0 || setsid() < 0)
 		_exit(errno);

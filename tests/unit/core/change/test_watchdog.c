@@ -130,6 +130,7 @@ static void watch(const struct watchdog *watchdog, void (*at_sleep)(void))
 	int status;
 
 	sleeps = logged = 0;
+	waiting_is_over = 1;
 	called = "";
 	asleep = at_sleep;
 	status = setjmp(over);
@@ -137,6 +138,7 @@ static void watch(const struct watchdog *watchdog, void (*at_sleep)(void))
 		watchdog_start(watchdog, &reason);
 	assert_int_equal(status, 1);
 	assert_string_equal(called, "undo of what was not confirmed"); /* others that wait for it see this */
+	assert_int_equal(waiting_is_over, 0); /* it waits, though the parent got a signal */
 	ended_ms = fake_clock.boot_ms - start_ms;
 }
 
