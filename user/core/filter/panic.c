@@ -83,7 +83,8 @@ static int panic_until_all(const char *name, enum panic_by by, bool is_on, size_
 		return reason_set(reason, -EAGAIN,
 				  "another command keeps replacing tables; stop it, or take the filter off (xdp-cuckoo "
 				  "unload)");
-	return !is_elsewhere ?
+	/* kernel_seen_error() is worse: even here one may be left. */
+	return !is_elsewhere || *seen != KERNEL_SEEN ?
 		       0 :
 		       reason_set(reason, -EREMOTE,
 				  "done here, but a filter with these rules is on no interface here: it runs in another "
