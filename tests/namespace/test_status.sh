@@ -117,6 +117,22 @@ test_an_interface_that_left() {
 	assert_status 0 xc panic
 }
 
+# A trial that is undone forgets nothing.
+test_an_interface_that_left_and_is_forgotten() {
+	second_pair
+	xc load vrx vrx2 >/dev/null
+	ip -n "$RX" link set vrx2 netns "$TX"
+	assert_status 0 timed load vrx --outgoing --confirm 30m
+	time_is_over
+	assert_status 1 xc status
+	assert_status 0 xc load vrx
+	assert_status 0 xc status
+	assert_status 0 xc resize 3000000
+	assert_notes 'it runs in another network namespace' xc add 192.0.2.2
+	assert_status 1 xc status
+	assert_fails 3 'done here, but a filter with these rules is on no interface here' xc panic
+}
+
 # As after rmmod: an interface of the same name is another one.
 test_an_interface_that_is_gone() {
 	second_pair

@@ -186,15 +186,15 @@ const struct kernel_attachment *session_attachment_on(const struct session *sess
 
 /*
  * Runs the session's filter on an interface, and with is_outgoing on the packets sent there. What is there already stays.
- * From now on it need not run where it ran on interfaces that are gone. After an error nothing is there that was not there
- * before. 0, and errors, as kernel_attach().
+ * After an error nothing is there that was not there before. 0, and errors, as kernel_attach().
  */
 int session_attach(struct session *session, const char *interface, enum kernel_mode mode, bool is_outgoing,
 		   struct reason *reason);
 
 /*
  * After session_attach() of a load that is not on trial: the filter stays there if an earlier load, which waits for
- * `confirm`, is undone. 0; -EBUSY: this cannot be noted.
+ * `confirm`, is undone. No filter of the session need run any more on interfaces that are gone. 0; -EBUSY: this cannot be
+ * noted.
  */
 int session_keep(const struct session *session, const char *interface, bool is_outgoing, struct reason *reason);
 

@@ -265,8 +265,6 @@ int session_attach(struct session *session, const char *interface, enum kernel_m
 		filter = &session->filters->kernel;
 		error = kernel_attach(filter, interface, mode, reason);
 	}
-	if (!error)
-		kernel_forget_gone(filter);
 	if (error || !is_outgoing || session_attachment_on(session, interface, true))
 		return error;
 	error = kernel_attach_outgoing(filter, interface, &why);
@@ -296,6 +294,8 @@ int session_keep(const struct session *session, const char *interface, bool is_o
 						  session_name_option(session->name), interface);
 		filter->config->kept |= kernel_kept_bit(kept);
 	}
+	for (size_t i = 0; i < session->filters_count; i++)
+		kernel_forget_gone(&session->filters[i].kernel);
 	return 0;
 }
 

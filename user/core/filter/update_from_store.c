@@ -164,6 +164,7 @@ int filter_take_over(struct filter *filter, struct kernel_filter *kernel, struct
 		config->outgoing = old->outgoing;
 		config->kept = old->kept;
 		config->keeps_monitor_only = old->keeps_monitor_only;
+		config->forgot_received = old->forgot_received;
 		memcpy(config->received, old->received, sizeof(config->received));
 		memcpy(config->received_upper, old->received_upper, sizeof(config->received_upper));
 	}

@@ -57,6 +57,7 @@ void kernel_want_received(const struct kernel_filter *filter, int ifindex, bool 
 	for (size_t i = 0; i < ABI_RECEIVED && is_wanted && place == ABI_RECEIVED; i++)
 		if (!config->received[i])
 			place = i;
+	config->forgot_received |= is_wanted && place == ABI_RECEIVED;
 	for (size_t i = 0; i < ABI_RECEIVED && is_wanted && place == ABI_RECEIVED; i++)
 		if (!is_there(filter, i))
 			place = i;
@@ -88,7 +89,7 @@ bool kernel_has_lost_interface(const struct kernel_filter *filters, size_t count
 
 bool kernel_misses_interface(const struct kernel_filter *filter)
 {
-	bool misses = false;
+	bool misses = !filter->is_other_version && filter->config->forgot_received;
 
 	for (size_t i = 0; i < ABI_RECEIVED && !filter->is_other_version; i++)
 		misses |= filter->config->received[i] && !is_there(filter, i);
@@ -111,7 +112,9 @@ static size_t count_gone(struct abi_config *config, bool forgets)
 		count++;
 		if (!forgets)
 			continue;
-		__atomic_store_n(&config->received[i], 0, __ATOMIC_RELAXED);
+		/* If it has only moved, its program runs on: kernel_misses_interface() goes on to say so. */
+		config->forgot_received = true;
+		__atomic_store_n(&config->received[i], 0, __ATOMIC_RELEASE);
 		config->received_upper[i] = 0;
 	}
 	if (there)
@@ -125,13 +128,16 @@ void kernel_forget_gone(const struct kernel_filter *filter)
 		count_gone(filter->config, true);
 }
 
-/* An interface that left and came back has another index, and still runs the filter, or another one with its rules. */
+/*
+ * An interface that left and came back has another index, and still runs the filter, or another one with its rules. If
+ * interfaces were forgotten, one without a place need not be such a one.
+ */
 size_t kernel_gone_interfaces(const struct kernel_filter *filters, size_t count, size_t at)
 {
 	struct abi_config *config = filters[at].config;
 	size_t back = 0, gone = filters[at].is_other_version ? 0 : count_gone(config, false);
 
-	for (size_t i = 0; i < count && gone; i++)
+	for (size_t i = 0; i < count && gone && !config->forgot_received; i++)
 		for (size_t k = 0; k < filters[i].attachments_count; k++)
 			back += !kernel_is_outgoing(&filters[i].attachments[k]) &&
 				!memcmp(filters[i].config->store_id, config->store_id, sizeof(config->store_id)) &&

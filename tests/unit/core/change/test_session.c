@@ -444,6 +444,9 @@ TEST(test_a_filter_of_another_loader)
 /* One interface has left with its program, the other is here. */
 TEST(test_an_interface_has_left)
 {
+	bool is_changed;
+	size_t meant;
+
 	begin_one();
 	memory.runs_elsewhere = true;
 	open_session(&session);
@@ -453,6 +456,10 @@ TEST(test_an_interface_has_left)
 	open_session(&session);
 	assert_non_null(strstr(session.not_reached.text, "another network namespace"));
 	session_close(&session);
+	told(filter_panic(NAME, PANIC_BY_OPERATOR, true, &meant, &is_changed, &reason), -EREMOTE, "done here, but");
+	memory.seen = KERNEL_NOT_ALLOWED;
+	told(filter_panic(NAME, PANIC_BY_OPERATOR, false, &meant, &is_changed, &reason), -EPERM, "hides");
+	memory.seen = KERNEL_SEEN;
 	memory.runs_elsewhere = false;
 	open_session(&session);
 	assert_string_equal(session.not_reached.text, "");

@@ -51,7 +51,9 @@ TEST(test_received_packets)
 	while (places(&config) < ABI_RECEIVED)
 		kernel_want_received(&filter, index++, true);
 	assert_int_equal(index, 100 + ABI_RECEIVED - 1);
+	assert_false(config.forgot_received);
 	kernel_want_received(&filter, 5, true); /* in the place of one that it is not on */
+	assert_true(config.forgot_received);
 	assert_true(kernel_is_wanted(&filter, &on[0]) && kernel_is_wanted(&filter, &on[1]));
 	kernel_want_received(&filter, 99, false);
 	assert_int_equal(places(&config), ABI_RECEIVED);
@@ -92,6 +94,10 @@ TEST(test_gone_interfaces)
 	filter.is_other_version = false;
 	kernel_forget_gone(&filter);
 	assert_int_equal(places(&config), 1);
+	assert_true(kernel_misses_interface(&filter)); /* it may run elsewhere */
+	kernel_want_received(&filter, 65535, true);
+	on[0].ifindex = 70; /* may be one that was forgotten */
+	assert_int_equal(kernel_gone_interfaces(&filter, 1, 0), 1);
 }
 
 TEST(test_sent_packets)
