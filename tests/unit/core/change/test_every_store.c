@@ -396,6 +396,7 @@ static void judge_first(uintptr_t address)
 /* A key leaves the records, which are full of what is no rule, for the addresses. */
 TEST(test_a_full_part_keeps_no_key_from_the_other)
 {
+	struct table_difference difference;
 	struct reason reason;
 	struct session session;
 	struct table *records;
@@ -406,18 +407,21 @@ TEST(test_a_full_part_keeps_no_key_from_the_other)
 	plain_change(LINES("add 10.77.0.1 timeout 1h"));
 	open_session(&session);
 	records = &session.filters[0].tables.part[FILTER_RECORDS];
-	while (records->used <= table_slots(records) * TABLE_LOAD_PERCENT / 100) {
+	for (size_t failed = 0; failed < 100;) {
 		const struct hash_value value = { random_next(&seed), random_next(&seed) << ABI_END_BITS };
 
-		assert_int_equal(table_insert(records, &value, 0), 0);
+		failed += table_insert(records, &value, 0) == -ENOSPC;
 	}
 	assert_int_equal(change_begin(&session, &reason), 0);
 	assert_int_equal(do_line(&session, "add 10.77.0.1", &reason), 0);
+	assert_int_equal(do_line(&session, "add 10.78.0.1 timeout 1h", &reason), 0);
 	first_passed = 0;
 	every_store_begin(judge_first);
-	assert_int_equal(filter_fill_in_place(&session.filters[0], session.store, NULL, &reason), 0);
+	assert_int_equal(filter_fill_in_place(&session.filters[0], session.store, &difference, &reason),
+			 0);
 	every_store_end();
 	assert_int_equal(first_passed, 0);
+	assert_true(difference.added == 2 && difference.kept == 3); /* load() has added three */
 	session_close(&session);
 }
 
