@@ -148,6 +148,7 @@ test_changes_by_hand() {
 	echo 203.0.113.77 >"$STATE/hand"
 	assert_notes "its next fetch undoes this" xc import "$STATE/hand" --list feed
 	assert_notes "its next fetch undoes this" xc flush feed
+	assert_notes "^note: lists by URL come back with their next fetch: feed$" xc flush --force
 	assert_status 0 xc add 203.0.113.77 --list other
 	! grep 'fetch' "$STATE/err" || fail "no feed has that list"
 }
@@ -291,6 +292,12 @@ test_rules_that_would_lock_out_are_left_out() {
 	assert_notes "list 'feed': left out 2 rules that would lock this host out; the first: 'src 10.99.* would block .*; to have it" \
 		refresh feed
 	assert_output '^feed: added 1, removed 2; 2 rules$'
+	assert_shows '"left_out": 2' xc lists --json
+	write_list hand 1 4
+	sleep 1 # the time of an import has seconds
+	assert_status 0 xc import "$STATE/hand" --list feed
+	assert_shows '"left_out": 0' xc lists --json
+	assert_status 0 refresh feed
 	assert_shows '"left_out": 2' xc lists --json
 	flows drop 203.0.113.1 203.0.113.4 pass 203.0.113.3 10.99.0.1 | traffic || fail "packets meet other rules"
 	# The list has not changed, but this host: now a pass rule protects its address.

@@ -417,6 +417,16 @@ test_bad_lines_of_a_file_are_seen() {
 	assert_status 0 xc import "$STATE/bad" --list office --replace --confirm 1m
 	assert_shows '^xdp_cuckoo_list_left_out\{name="default",list="office"\} 0$' xc metrics
 	! xc status | grep -q 'left out' || fail "bad lines of an earlier import"
+	for clean in 'bad lines: 77; x' 'fleet a b c refused 4'; do
+		cp "$STATE/bad" "$STATE/$clean"
+		assert_status 0 in_rx sh -c 'cd "$1" && "$2" --state store import "$3" --list office' x \
+			"$STATE" "$(realpath "$TOOL")" "$clean"
+		assert_shows '^ +"left_out": 0,?$' xc lists --json
+	done
+	odd="$STATE/$(printf '"\377')"
+	printf '192.0.2.1\nx\n' >"$odd"
+	assert_status 2 xc import "$odd" --list office
+	assert_shows "office .* bad lines: 1; $STATE/[?][?]" xc lists
 }
 
 # --- the real tools

@@ -348,19 +348,34 @@ static int check_lists(struct session *session, struct reason *reason)
 	return 0;
 }
 
+/* Whether the names of files read as another source. */
+static bool is_misread(const char *names)
+{
+	unsigned long long bad;
+
+	return sscanf(names, STORE_BAD_LINES, &bad) == 1 ||
+	       store_source_parse(names).kind != STORE_SOURCE_OTHER;
+}
+
 /* The list owns the rules that are added. Its source has the number of bad lines, and names as many files as fit. */
 static int open_list(const struct import *import, struct session *session, struct reason *reason)
 {
 	const struct import_options *options = import->options;
 	char source[STORE_SOURCE_BYTES];
-	size_t used = import->bad ? sprintf(source, STORE_BAD_LINES, (unsigned long long)import->bad) : 0, i = 0;
+	const size_t begin = sprintf(source, STORE_BAD_LINES, (unsigned long long)import->bad);
+	size_t used = begin, i = 0;
 
 	for (; i < import->paths_count && used + strlen(import->paths[i]) + sizeof(" ...") < sizeof(source); i++)
 		used += sprintf(source + used, "%s%s", i ? " " : "", import->paths[i]);
 	strcpy(source + used, !i || i == import->paths_count ? "" : " ...");
+	for (char *byte = source; *byte && !(rule_is_plain(source) && rule_is_utf8(source)); byte++)
+		if (*byte < ' ' || *byte > '~' || *byte == '"')
+			*byte = '?';
 	if (!import->paths_count)
 		return change_find_list(session, options->list_name, reason);
-	return change_open_list(session, options->list_name, options->source ? options->source : source, reason);
+	used = import->bad || is_misread(source + begin) ? 0 : begin;
+	return change_open_list(session, options->list_name,
+				options->source ? options->source : source + used, reason);
 }
 
 /* Within a change. */

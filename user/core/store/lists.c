@@ -458,7 +458,8 @@ __u64 store_list_left_out(const struct store_list *list, const struct store_feed
 	if (source.kind == STORE_SOURCE_CROWDSEC || source.kind == STORE_SOURCE_FLEET)
 		return source.refused;
 	sscanf(list->source, STORE_BAD_LINES, &bad);
-	return bad ? bad : feed->left_out;
+	/* After an import by hand, the feed has the number of an older one. */
+	return bad || feed->imported_s != list->imported_s ? bad : feed->left_out;
 }
 
 __s64 store_list_silent_s(const struct store_list *list, const struct store_feed *feed)
