@@ -392,6 +392,7 @@ src 192.0.2.2' xc list --list bad
 	assert_status 0 xc fleet status --config "$FLEET_CONF"
 	assert_output "^h1 +level +3 +7 "
 	assert_output "this version knows no such line"
+	assert_shows '^xdp_cuckoo_list_refused_rules[{]name="default",list="bad"[}] 7$' xc metrics
 	case_begin "a local pass rule makes it harmless"
 	xc add src "$BROKER" action pass >/dev/null 2>&1
 	wait_for "the refused rule" sh -c "nsenter --net=/run/netns/$RX '$TOOL' --state '$STATE/store' list --list bad | grep -q '^src $BROKER\$'"

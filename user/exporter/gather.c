@@ -77,7 +77,7 @@
 	    "Flows that BGP announces for a list of `flowspec`.") \
 	ROW(LIST_REFUSED, "xdp_cuckoo_list_refused_flows", "How many of these have no rules.") \
 	ROW(LIST_REFUSED_RULES, "xdp_cuckoo_list_refused_rules", \
-	    "Rules of `crowdsec` that would lock this host out, or find no room.") \
+	    "Rules of `crowdsec` or a fleet that would lock this host out, or find no room.") \
 	ROW(LIST_UNREADABLE, "xdp_cuckoo_list_unreadable_lines", \
 	    "Lines of GoBGP that `flowspec` could not read since it started.") \
 	ROW(LIST_FAILURES, "xdp_cuckoo_list_failed_fetches", \
@@ -383,7 +383,7 @@ static void add_list(const struct gathering *all, json_t *labels, const struct s
 		sample(all, LIST_REFUSED, labels, source.refused);
 		sample(all, LIST_UNREADABLE, labels, source.unreadable);
 	}
-	if (source.kind == STORE_SOURCE_CROWDSEC)
+	if (source.kind == STORE_SOURCE_CROWDSEC || source.kind == STORE_SOURCE_FLEET)
 		sample(all, LIST_REFUSED_RULES, labels, source.refused);
 	if (flows->second)
 		add_flows(all, labels, flows);
