@@ -72,7 +72,7 @@ int store_summary_read(const char *dir, const char *name, struct store_summary *
 	static struct answer answer; /* too large for the stack */
 	const __s64 deadline_ms = clock_ms(CLOCK_MONOTONIC) + READ_MS;
 	pid_t child, *place = NULL;
-	int ends[2], error, late = 0;
+	int ends[2], error, late = 0, status = 0;
 
 	/* Reaps hung children that have ended, and no other children. */
 	for (pid_t *hangs = hung; hangs < hung + HUNG_MAX; hangs++) {
@@ -112,8 +112,11 @@ int store_summary_read(const char *dir, const char *name, struct store_summary *
 	close(ends[0]);
 	if (child > 0) {
 		kill(child, SIGKILL);
-		if (!waitpid(child, NULL, late == -ETIMEDOUT ? WNOHANG : 0))
+		if (!waitpid(child, &status, late == -ETIMEDOUT ? WNOHANG : 0))
 			*place = child;
+		/* After the summary, it met a bad disk while it counted. */
+		if (!error && late == -ECONNRESET && WEXITSTATUS(status))
+			error = reason_set(reason, -EIO, "cannot read the store: " REASON_DAMAGED);
 	}
 	*summary = answer.summary;
 	return error;

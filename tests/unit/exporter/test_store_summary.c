@@ -3,6 +3,7 @@
 #include "unit/test.h"
 #include "exporter/metrics.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,12 +34,14 @@ int __wrap_rule_counts_open(struct rule_counts *counts, const char *name, struct
 	return 0;
 }
 
-/* It takes too long. */
+static bool is_disk_bad;
+
+/* It takes too long, or meets a bad disk. */
 int __wrap_list_counts_read(struct store *store, struct rule_counts *counts, struct list_counts *sums);
 int __wrap_list_counts_read(struct store *store, struct rule_counts *counts, struct list_counts *sums)
 {
 	(void)store, (void)counts, (void)sums;
-	return pause();
+	return is_disk_bad ? raise(SIGBUS) : pause();
 }
 
 int __real_unprivileged_receive(int fd, void *bytes, size_t count, __s64 deadline_ms);
@@ -46,7 +49,9 @@ int __wrap_unprivileged_receive(int fd, void *bytes, size_t count, __s64 deadlin
 
 int __wrap_unprivileged_receive(int fd, void *bytes, size_t count, __s64 deadline_ms)
 {
-	return __real_unprivileged_receive(fd, bytes, count, count == sizeof(struct list_counts) ? 0 : deadline_ms);
+	if (!is_disk_bad && count == sizeof(struct list_counts))
+		deadline_ms = 0;
+	return __real_unprivileged_receive(fd, bytes, count, deadline_ms);
 }
 
 TEST(test_late_counts_cost_nothing_else)
@@ -61,6 +66,8 @@ TEST(test_late_counts_cost_nothing_else)
 	store_close(store);
 	assert_int_equal(0, store_summary_read(dir, "default", &summary, &reason));
 	assert_false(summary.has_counts);
+	is_disk_bad = true;
+	assert_int_equal(-EIO, store_summary_read(dir, "default", &summary, &reason));
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	assert_int_equal(0, system(command));
 }
