@@ -214,6 +214,11 @@ test_lists() {
 	answers 2 object -- 'usage: xdp-cuckoo object FILE '
 	assert_status 0 xc restore <"$STATE/list"
 	assert_error '^note: this was no backup: its rules were added'
+	assert_status 0 xc restore <"$STATE/list"
+	assert_error '^note: this was no backup: no rule was added'
+	printf '192.0.2.9\nx\n' >"$STATE/bad"
+	assert_status 2 xc restore --dry-run <"$STATE/bad"
+	assert_error '^note: this was no backup: its rules would be added'
 	assert_status 0 xc import --list feed <"$STATE/list"
 	# shellcheck disable=SC2002 # a pipe is what it is about
 	cat "$STATE/list" | xc import --list other >"$STATE/out" || fail "a pipe is not read"

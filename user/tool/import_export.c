@@ -20,12 +20,13 @@ static json_int_t count_of(const json_t *answer, const char *name)
 	return json_integer_value(json_object_get(answer, name));
 }
 
-static enum command_status run_import(const struct invocation *invocation)
+static enum command_status import_files(const struct invocation *invocation, bool is_restore)
 {
 	const struct import_options options = command_import_options(invocation);
 	const char *format = invocation->list_format;
 	struct command_imported result;
 	struct reason reason;
+	json_int_t added;
 	json_t *answer;
 	int error;
 
@@ -44,6 +45,7 @@ static enum command_status run_import(const struct invocation *invocation)
 					    invocation->operands[i], invocation->operands[i]);
 	error = command_import_list(&options, invocation->operands, invocation->count, &result, &reason);
 	answer = result.answer;
+	added = count_of(answer, "added");
 	if (output_is_json() || !answer) {
 		output_print(answer);
 	} else {
@@ -64,7 +66,17 @@ static enum command_status run_import(const struct invocation *invocation)
 		command_report_confirm(invocation, result.deadline_ms);
 	if (error)
 		return command_fail_because(error, &reason);
+	if (is_restore)
+		output_warning("this was no backup: %s added, and what was stored stays",
+			       !added			? "no rule was" :
+			       invocation->is_dry_run ? "its rules would be" :
+							"its rules were");
 	return result.bad_lines ? STATUS_USAGE : STATUS_DONE;
+}
+
+static enum command_status run_import(const struct invocation *invocation)
+{
+	return import_files(invocation, false);
 }
 
 const struct command command_import = {
@@ -255,13 +267,8 @@ static enum command_status run_restore(const struct invocation *invocation)
 	struct reason reason;
 	int error;
 
-	if (!backup_is(invocation->operands[0])) {
-		const enum command_status status = command_import.run(invocation);
-
-		if (status == STATUS_DONE)
-			output_warning("this was no backup: its rules were added, and what was stored stays");
-		return status;
-	}
+	if (!backup_is(invocation->operands[0]))
+		return import_files(invocation, true);
 	error = backup_read(&backup, invocation->operands[0], command_report_bad_line, &reason);
 	if (!error)
 		error = command_open_change(invocation, true, NULL, &change, &reason);
