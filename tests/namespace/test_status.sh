@@ -78,6 +78,8 @@ test_an_interface_that_the_configuration_names() {
 	assert_status 1 xc status
 	assert_status 0 xc_configured lists delete crowdsec
 	assert_error "the configuration still has the list 'crowdsec', and brings it back"
+	assert_status 0 xc_configured lists delete crowdsec --exist
+	assert_error "the configuration still has the list 'crowdsec', and brings it back"
 	xc lists delete url >/dev/null
 	printf '%s\n' '[filter]' 'interfaces = vrx vrx2' 'outgoing = yes' >"$STATE/etc/xdp-cuckoo/default.conf"
 	assert_status 1 xc_configured status

@@ -450,6 +450,7 @@ static enum command_status delete_list(const struct invocation *invocation)
 		json_object_del(result.answer, useless[i]);
 	if (error == -ESRCH && invocation->may_exist) {
 		output_print(json_pack("{s:i, s:i, s:b}", "removed", 0, "left_to_others", 0, "changed", false));
+		note_configured(invocation);
 		return STATUS_DONE;
 	}
 	if (!error)

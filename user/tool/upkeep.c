@@ -172,8 +172,9 @@ static enum command_status flush_list(const struct invocation *invocation, const
 static int delete_all(const struct invocation *invocation, struct session *session, struct store_info *info,
 		      struct reason *reason)
 {
-	char fed[REASON_BYTES / 2] = "";
+	char fed[REASON_BYTES / 2] = "", url[REASON_BYTES / 2] = "";
 	struct store_lists lists;
+	struct store_feed feed;
 	int error = store_lists(session->store, &lists);
 
 	if (!error)
@@ -189,7 +190,13 @@ static int delete_all(const struct invocation *invocation, struct session *sessi
 				  "lists have rules: %s; nothing was deleted; say flush --list NAME to delete the "
 				  "rules of one list",
 				  fed);
-	return change_clear(session, reason);
+	for (size_t i = 1; i <= STORE_LISTS_MAX; i++)
+		if (*lists.list[i].name && !store_feed(session->store, lists.list[i].name, &feed))
+			text_append(url, sizeof(url), "%s%s", *url ? ", " : "", lists.list[i].name);
+	error = change_clear(session, reason);
+	if (!error && *url && !invocation->is_dry_run)
+		output_note("lists by URL come back with their next fetch: %s", url);
+	return error;
 }
 
 static enum command_status run_flush(const struct invocation *invocation)
