@@ -242,7 +242,6 @@ test_expire_reclaims_slots() {
 	assert_status 0 xc check
 }
 
-# The host is off for an hour. Rules whose time was over by then have ended; the others go on in the new table.
 # Its CLOCK_BOOTTIME is another one.
 test_a_time_namespace() {
 	assert_status 0 xc add 192.0.2.1 timeout 1h
@@ -252,6 +251,7 @@ test_a_time_namespace() {
 	done
 }
 
+# The host is off for an hour. Rules whose time was over by then have ended; the others go on in the new table.
 test_reboots_count_by_the_wall_clock() {
 	xc load vrx >/dev/null
 	start=$(now_ms)
