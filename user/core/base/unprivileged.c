@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <pwd.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -99,6 +100,7 @@ static int forbid_calls(void)
 		__NR_pidfd_send_signal, __NR_setpriority, __NR_ioprio_set, __NR_sched_setaffinity,
 		__NR_sched_setscheduler, __NR_sched_setparam, __NR_sched_setattr,
 #ifdef __NR_open
+		__NR_fork,      __NR_vfork,
 		__NR_open,      __NR_creat,    __NR_unlink,   __NR_rename,   __NR_link,      __NR_symlink,
 		__NR_mkdir,     __NR_rmdir,    __NR_mknod,    __NR_chmod,    __NR_chown,     __NR_lchown
 #endif
@@ -132,6 +134,14 @@ static int forbid_calls(void)
 	*to++ = SKIP(BPF_JEQ, __NR_openat, 0, 4);
 	*to++ = LOAD_ARGUMENT(2);
 	*to++ = SKIP_UNLESS(BPF_JSET, O_ACCMODE | O_CREAT | O_TRUNC);
+	*to++ = RETURN(SECCOMP_RET_ERRNO | EACCES);
+	*to++ = RETURN(SECCOMP_RET_ALLOW);
+	/* Threads may start, processes would outlive this one. Without clone3(), whose flags a filter cannot read. */
+	*to++ = SKIP_UNLESS(BPF_JEQ, __NR_clone3);
+	*to++ = RETURN(SECCOMP_RET_ERRNO | ENOSYS);
+	*to++ = SKIP(BPF_JEQ, __NR_clone, 0, 4);
+	*to++ = LOAD_ARGUMENT(0);
+	*to++ = SKIP(BPF_JSET, CLONE_THREAD, 1, 0);
 	*to++ = RETURN(SECCOMP_RET_ERRNO | EACCES);
 	*to++ = RETURN(SECCOMP_RET_ALLOW);
 	*to++ = SKIP(BPF_JEQ, __NR_socket, 1, 0);

@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <pwd.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -239,10 +241,27 @@ static void call_bpf(const void *context, int fd)
 	syscall(__NR_bpf, 0, NULL, 0);
 }
 
+static void *return_nothing(void *nothing)
+{
+	return nothing;
+}
+
+/* What it starts would outlive it, but for a thread. */
+static void start_another(const void *context, int fd)
+{
+	pthread_t thread;
+
+	(void)context, (void)fd;
+	if (fork() < 0 && syscall(__NR_clone3, NULL, 0) < 0 && errno == ENOSYS &&
+	    !pthread_create(&thread, NULL, return_nothing, NULL) && !pthread_join(thread, NULL))
+		abort();
+}
+
 /* The kernel kills it at a call that it never needs. */
 TEST(test_calls_that_are_forbidden)
 {
-	static void (*const calls[])(const void *context, int fd) = { run_a_program, call_bpf, touch_another };
+	static void (*const calls[])(const void *context, int fd) = { run_a_program, call_bpf, touch_another,
+								      start_another };
 	struct unprivileged process;
 	struct reason reason;
 	int status;
@@ -255,7 +274,7 @@ TEST(test_calls_that_are_forbidden)
 		process.pid = 0;
 		unprivileged_stop(&process);
 		assert_true(WIFSIGNALED(status));
-		assert_int_equal(WTERMSIG(status), calls[i] == touch_another ? SIGABRT : SIGSYS);
+		assert_int_equal(WTERMSIG(status), i < 2 ? SIGSYS : SIGABRT);
 	}
 }
 
@@ -637,6 +656,9 @@ TEST(test_the_filter_of_calls)
 		{ 0, F_SETOWN, __NR_fcntl, DENIED },
 		{ 0, F_SETFL, __NR_fcntl, SECCOMP_RET_ALLOW },
 		{ 0, SIOCSPGRP, __NR_ioctl, DENIED },
+		{ CLONE_VM | CLONE_THREAD, 0, __NR_clone, SECCOMP_RET_ALLOW },
+		{ CLONE_VM | CLONE_VFORK, 0, __NR_clone, DENIED },
+		{ CLONE_THREAD, 0, __NR_clone3, SECCOMP_RET_ERRNO | ENOSYS },
 		{ 0, 0, 0x40000000, SECCOMP_RET_KILL_PROCESS },
 		{ 0, 0, 0x3fffffff, SECCOMP_RET_ALLOW },
 	};
@@ -660,9 +682,9 @@ TEST(test_the_filter_of_calls)
 			   SECCOMP_RET_ALLOW;
 	assert_int_equal(allowed, 4);
 #ifdef __NR_open
-	assert_int_equal(denied, 35);
+	assert_int_equal(denied, 38);
 #else
-	assert_int_equal(denied, 23);
+	assert_int_equal(denied, 24);
 #endif
 	if (ARCH)
 		assert_int_equal(judged(&(struct seccomp_data){ .nr = __NR_read, .arch = ARCH + 1 }),
