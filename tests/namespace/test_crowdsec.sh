@@ -344,21 +344,26 @@ test_a_full_table() {
 	assert_status 0 xc check
 }
 
-# A decision that found no room on the disk is asked for again.
+# What found no room on the disk is asked for again, as soon as there is room, however long there was none.
 test_a_full_disk() {
 	lapi
 	configure
 	mkdir "$STATE/store"
 	mount -t tmpfs -o size=8m none "$STATE/store" 2>/dev/null || skip "no tmpfs may be mounted here"
 	on_exit "umount -l '$STATE/store'"
-	decide '1 Ip 192.0.2.66 1h cscli x'
+	decide '1 Ip 192.0.2.66 1h cscli x' '3 Ip 192.0.2.68 1h cscli x'
 	bouncer_start
-	await 192.0.2.66
+	await '192.0.2.66 192.0.2.68'
 	head -c 9m /dev/zero >"$STATE/store/full" 2>/dev/null || :
 	decide '1 Ip 192.0.2.66 1h cscli x' '2 Ip 192.0.2.67 1h cscli x'
 	wait_for "the error" grep -q 'No space left' "$NOTES"
+	wait_for "the end without room" grep -q "still in the list 'crowdsec': 1" "$NOTES"
+	wait_for "a long pause between questions" more_requests whole 4
+	some_polls 2
 	rm "$STATE/store/full"
+	polls=$(requests .)
 	await '192.0.2.66 192.0.2.67'
+	[ "$(($(requests .) - polls))" -lt 7 ] || fail "asks late: $(cat "$STATE/lapi/log")"
 	bouncer_stop
 }
 

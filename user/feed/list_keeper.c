@@ -55,12 +55,15 @@ struct keeping {
 	unsigned long long refused; /* of the last whole list, and lines since; some may have ended */
 	unsigned long long refused_whole; /* of `whole`, while it comes */
 	bool wants_all;                   /* until a whole list is applied */
+	bool is_stuck;                    /* not even a status could be stored; until a change is made */
 	__s64 ask_ms, pause_ms;           /* when to ask for it next; the pause before */
 	__u64 room;                       /* free slots of the tables when it was last asked for */
 	/* Of this group: */
 	bool is_moved;                  /* another command has changed the list, as `restore` does */
 	bool is_short;                  /* a line found no room, and may find it later */
 	bool is_split;                  /* the lines are applied in parts */
+	bool is_committed;              /* a change was made */
+	unsigned long long undeleted;   /* rules that were to go, and have not */
 	size_t deletions;               /* so many come first, see deletions_first() */
 	struct reason notes[NOTES_MAX]; /* printed without the lock: the reader of standard error may hang */
 	unsigned long long notes_count; /* those of a whole list wait for its end */
@@ -159,6 +162,22 @@ static int change_list(struct keeping *keeping, struct change_equal *equal, stru
 	return error ? error : find_list(keeping, list, reason);
 }
 
+/* A rule that is not added is left out, and one that is not deleted still counts. */
+static void lose(struct keeping *keeping, const struct rule *rule)
+{
+	++*(rule->timeout_ms < 0 ? &keeping->undeleted : &keeping->refused);
+}
+
+static void lose_lines(struct keeping *keeping, size_t first, size_t end)
+{
+	struct rule rule;
+
+	for (; first < end; first++) {
+		rule_set_get(&keeping->lines, first, &rule);
+		lose(keeping, &rule);
+	}
+}
+
 static bool is_roomless(int error)
 {
 	return error == -ENOSPC || error == -ENOMEM;
@@ -174,18 +193,23 @@ static void deletions_first(struct keeping *keeping, const struct change_equal *
 	struct rule_set lines = {};
 	struct rule rule;
 
-	for (size_t i = 0; i < 2; i++)
-		for (size_t k = 0; k < from[i]->count; k++) {
-			rule_set_get(from[i], k, &rule);
-			rule.timeout_ms = i ? rule.timeout_ms : -1;
-			keeping->is_lost |= rule_set_add(&lines, &rule) != 0;
-		}
-	keeping->is_split = true;
-	keeping->deletions = equal->diff.obsolete.count;
 	if (keeping->has_whole) {
 		keeping->refused = keeping->refused_whole;
 		*keeping->left.name = '\0';
 	}
+	for (size_t i = 0; i < 2; i++) {
+		for (size_t k = 0; k < from[i]->count; k++) {
+			rule_set_get(from[i], k, &rule);
+			rule.timeout_ms = i ? rule.timeout_ms : -1;
+			if (!rule_set_add(&lines, &rule))
+				continue;
+			keeping->is_lost = true;
+			lose(keeping, &rule);
+		}
+		if (!i)
+			keeping->deletions = lines.count;
+	}
+	keeping->is_split = true;
 	keeping->has_whole = false;
 	rule_set_close(&keeping->whole);
 	rule_set_close(&keeping->lines);
@@ -211,7 +235,8 @@ static int change_lines(void *context, size_t first, size_t *end, size_t *at, st
 
 	(void)at;
 	if (keeping->error) {
-		keeping->refused += is_roomless(keeping->error) ? *end - first : 0;
+		if (is_roomless(keeping->error))
+			lose_lines(keeping, first, *end);
 		return 0;
 	}
 	if (line_pipe_wait(&keeping->feed, 0) == -EINTR)
@@ -229,6 +254,7 @@ static int change_lines(void *context, size_t first, size_t *end, size_t *at, st
 		error = change_end(&keeping->session, change_list(keeping, &equal, &list, reason), reason);
 	if (!error)
 		keeping->left = list;
+	keeping->is_committed |= !error;
 	keeping->failures = error ? keeping->failures + 1 : 0;
 	if (error) {
 		/* What was left out comes again. */
@@ -263,7 +289,7 @@ static void fail(void *context, size_t first, size_t end, int error, const struc
 	if (error == -EINTR)
 		return;
 	keeping->is_short |= is_roomless(error);
-	keeping->refused += end > first ? end - first : 1;
+	lose_lines(keeping, first, end);
 	add_note(keeping, reason);
 }
 
@@ -275,12 +301,17 @@ static void apply_lines(struct keeping *keeping)
 	size_t none = 0, end = keeping->lines.count, at;
 	int error = change_lines(keeping, 0, &end, &at, &reason);
 
-	if (error && (keeping->is_split || is_at_fault(keeping, error))) {
+	if (error && keeping->lines.count && (keeping->is_split || is_at_fault(keeping, error))) {
 		keeping->is_split = true;
 		change_series(&series, 0, keeping->deletions);
 		change_series(&series, keeping->deletions, keeping->lines.count);
 	} else if (error) {
-		fail(keeping, 0, 0, error, &reason);
+		fail(keeping, 0, keeping->lines.count, error, &reason);
+	}
+	if (keeping->undeleted) {
+		reason_set(&reason, 0, "rules that ended and are still in the list '%s': %llu",
+			   keeping->keeper->list, keeping->undeleted);
+		add_note(keeping, &reason);
 	}
 	/* Lines without room are refused, but the group is applied. */
 	if (keeping->is_split && is_roomless(keeping->error))
@@ -330,12 +361,13 @@ static void print_notes(const struct keeping *keeping)
 
 /*
  * Asks for the whole list while it is needed, with longer and longer pauses: to read it costs the
- * source more than a change does. It asks at once when the tables have more room, or another command
- * has changed the list.
+ * source more than a change does. It asks at once when the tables have more room, when changes can be
+ * made again, or another command has changed the list.
  */
 static void ask_for_all(struct keeping *keeping, bool was_whole, bool is_wrong)
 {
 	const __s64 now_ms = clock_ms(CLOCK_MONOTONIC), first_ms = keeping->keeper->stale_ms / 8;
+	const bool was_stuck = keeping->is_stuck;
 	__u64 room = 0;
 
 	for (size_t i = 0; i < keeping->session.filters_count; i++) {
@@ -343,8 +375,10 @@ static void ask_for_all(struct keeping *keeping, bool was_whole, bool is_wrong)
 
 		room += filter_slots(filter) - filter->config->used;
 	}
+	keeping->is_stuck = !keeping->is_committed &&
+			    (was_stuck || (!was_whole && !keeping->lines.count));
 	keeping->wants_all = is_wrong || (keeping->wants_all && !was_whole);
-	if (!keeping->wants_all)
+	if (!keeping->wants_all || (was_stuck && !keeping->is_stuck))
 		keeping->ask_ms = keeping->pause_ms = 0;
 	if (!keeping->wants_all)
 		return;
@@ -371,8 +405,8 @@ static void apply_group(struct keeping *keeping)
 	error = guard_open(&keeping->guard, keeper->state, &reason);
 	keeping->session = (struct session){};
 	keeping->error = 0;
-	keeping->is_moved = keeping->is_short = keeping->is_split = false;
-	keeping->deletions = keeping->failures = 0;
+	keeping->is_moved = keeping->is_short = keeping->is_split = keeping->is_committed = false;
+	keeping->deletions = keeping->failures = keeping->undeleted = 0;
 	if (!error)
 		error = session_open(&keeping->session, keeper->state, keeper->name, &reason);
 	keeping->session.guard = &keeping->guard;

@@ -14,7 +14,7 @@
  *
  * After a change that failed, or left out a line for want of room, and after another command has changed the list, the
  * keeper sends the byte KEEPER_WANTS_ALL: only the whole list is sure to be right. While that fails,
- * it sends the byte again after longer and longer pauses, or when the table has more room.
+ * it sends the byte again after longer and longer pauses, or when there may be room again.
  */
 #ifndef XDP_CUCKOO_LIST_KEEPER_H
 #define XDP_CUCKOO_LIST_KEEPER_H
