@@ -344,7 +344,7 @@ test_a_full_table() {
 	assert_status 0 xc check
 }
 
-# What found no room on the disk is asked for again, as soon as there is room, however long there was none.
+# What found no room on the disk is asked for again as soon as there is room.
 test_a_full_disk() {
 	lapi
 	configure

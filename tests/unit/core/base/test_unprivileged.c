@@ -260,8 +260,8 @@ static void start_another(const void *context, int fd)
 /* The kernel kills it at a call that it never needs. */
 TEST(test_calls_that_are_forbidden)
 {
-	static void (*const calls[])(const void *context, int fd) = { run_a_program, call_bpf, touch_another,
-								      start_another };
+	static void (*const calls[])(const void *context, int fd) = { run_a_program, call_bpf,
+								      touch_another, start_another };
 	struct unprivileged process;
 	struct reason reason;
 	int status;
