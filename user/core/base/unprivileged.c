@@ -136,7 +136,7 @@ static int forbid_calls(void)
 	*to++ = SKIP_UNLESS(BPF_JSET, O_ACCMODE | O_CREAT | O_TRUNC);
 	*to++ = RETURN(SECCOMP_RET_ERRNO | EACCES);
 	*to++ = RETURN(SECCOMP_RET_ALLOW);
-	/* A thread may start; a process would outlive this one. A filter cannot read the flags of clone3(). */
+	/* A process would outlive this one. A filter cannot read the flags of clone3(). */
 	*to++ = SKIP_UNLESS(BPF_JEQ, __NR_clone3);
 	*to++ = RETURN(SECCOMP_RET_ERRNO | ENOSYS);
 	*to++ = SKIP(BPF_JEQ, __NR_clone, 0, 4);
