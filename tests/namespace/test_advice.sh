@@ -84,6 +84,17 @@ test_a_rule_that_voids_lists_is_told() {
 	done
 }
 
+# Nobody is advised to pass a host of which a rule blocks other packets.
+test_no_advice_ends_a_rule() {
+	host
+	assert_status 0 xc_host add 10.99.0.254 udp dport 1900
+	assert_fails 2 "nothing was changed; a pass rule for 'src 10.99.0.254' would end 'proto udp src 10.99.0.254 dport 1900'$" \
+		xc_host add 10.99.0.0/24
+	assert_status 0 xc_host del 10.99.0.254 udp dport 1900
+	assert_status 0 xc_host add udp dport 1900
+	follow add 10.99.0.0/24
+}
+
 test_a_useless_rule_is_told() {
 	xc add 203.0.113.0/24 action pass >/dev/null 2>&1
 	assert_notes "'src 203.0.113.0/24 action pass' passes these packets" xc add 203.0.113.9

@@ -248,6 +248,24 @@ struct refusal {
 	struct guard_advice advice; /* what keeps the flow, and perhaps others */
 };
 
+struct ended {
+	const struct guard *guard;
+	const struct rule *keeper; /* the advised pass rule */
+	char text[RULE_TEXT_BYTES];
+};
+
+/* Stops at a rule that the pass rule would end. What blocks a flow of the guard is meant to end. */
+static int note_ended(const struct rule *rule, void *context)
+{
+	struct ended *ended = context;
+
+	if (rule->action != RULE_DROP || rule->timeout_ms < 0 || !rule_covers(ended->keeper, rule) ||
+	    (rule_blocks(rule) && guard_concerns(ended->guard, rule)))
+		return 0;
+	rule_format(rule, ended->text);
+	return 1;
+}
+
 static int say_refused(const struct session *session, struct refusal *refusal, const char *outcome,
 		       struct reason *reason)
 {
@@ -256,6 +274,8 @@ static int say_refused(const struct session *session, struct refusal *refusal, c
 	const char *option = session_name_option(session->name);
 	char blocker[BLOCKER_BYTES], commands[GUARD_ADVICE_BYTES];
 	const char *who = blocker_text(block, blocker);
+	struct ended ended = { .guard = session->guard };
+	char pass[RULE_TEXT_BYTES];
 	char time[RULE_TIME_BYTES], when[RULE_TIME_BYTES + 64] = "";
 
 	if (block->in_ms)
@@ -265,6 +285,19 @@ static int say_refused(const struct session *session, struct refusal *refusal, c
 		return reason_set(reason, -ECANCELED,
 				  "%s would block %s once the pending change is undone%s; %s; first: xdp-cuckoo%s confirm",
 				  who, what, block->in_ms ? " and a pass rule has ended" : "", outcome, option);
+	for (size_t i = 0; i < refusal->advice.count; i++) {
+		const struct rule *keeper = &refusal->advice.keeper[i];
+		const struct rule first = { .family = keeper->family, .src = keeper->src };
+		const unsigned int bits = rule_address_bits(keeper->family);
+
+		/* Only for one host: a network may have any number of rules. */
+		ended.keeper = keeper;
+		if (keeper->src_len == bits &&
+		    store_each_under(session->store, &first, 8 + bits, note_ended, &ended) > 0)
+			return reason_set(reason, -ECANCELED,
+					  "%s would block %s%s; %s; a pass rule for '%s' would end '%s'", who, what,
+					  when, outcome, rule_format(keeper, pass), ended.text);
+	}
 	return reason_set(reason, -ECANCELED, "%s would block %s%s; %s; first: %s", who, what, when, outcome,
 			  guard_advice_text(&refusal->advice, option, commands));
 }
