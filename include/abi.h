@@ -43,7 +43,7 @@
 #include "verifier.h"
 
 #define ABI_MAGIC 0x6b637563 /* "cuck" */
-#define ABI_VERSION 16
+#define ABI_VERSION 17
 #define ABI_VERSION_OLDEST 3 /* the oldest version whose filter this one can replace: see struct abi_config */
 
 /* Map names. The kernel keeps 15 characters. */
