@@ -250,7 +250,7 @@ struct abi_config {
 	__u64 active;   /* the number of table exchanges; the lowest bit is the table that packets use */
 	struct bucket_geometry geometry;
 	__u8 reserved1[5];
-	__u8 forgot_received;       /* for the tool: it was put on interfaces that `received` has no place of */
+	__u8 forgot_received;       /* for the tool: an interface lost its place, or got none */
 	__u8 keeps_monitor_only;    /* for the tool, as `kept` */
 	__u8 asks_conntrack;        /* for the tool: the programs ask connection tracking, see bpf/new_only.h */
 	__u64 zero;                 /* always 0: see hide_from_verifier() */

@@ -33,12 +33,13 @@ void waiting_end(void)
 
 int waiting_lock(int fd, int operation, waiting_describe describe)
 {
-	int error;
+	int error, now;
 
 	waiting_begin(describe, fd);
-	do
-		error = flock(fd, operation | (waiting_is_over && operation & LOCK_EX ? LOCK_NB : 0)) ? -errno : 0;
-	while (error == -EINTR);
+	do {
+		now = waiting_is_over && operation & LOCK_EX ? LOCK_NB : 0;
+		error = flock(fd, operation | now) ? -errno : 0;
+	} while (error == -EINTR);
 	waiting_end();
 	return error == -EWOULDBLOCK && !(operation & LOCK_NB) ? -EINTR : error;
 }

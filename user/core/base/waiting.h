@@ -31,8 +31,8 @@ void waiting_end(void);
 extern volatile sig_atomic_t waiting_is_over;
 
 /*
- * flock(), marked as above, until it has the lock. 0; -EINTR: waiting_is_over, for LOCK_EX; other -errno. LOCK_SH is waited
- * for in the middle of a change, which no signal may leave half done.
+ * flock(), marked as above, until it has the lock. 0; -EINTR: waiting_is_over, for LOCK_EX; other
+ * -errno. LOCK_SH is waited for in the middle of a change, which no signal may leave half done.
  */
 int waiting_lock(int fd, int operation, waiting_describe describe);
 

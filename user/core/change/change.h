@@ -193,8 +193,8 @@ int session_attach(struct session *session, const char *interface, enum kernel_m
 
 /*
  * After session_attach() of a load that is not on trial: the filter stays there if an earlier load, which waits for
- * `confirm`, is undone. No filter of the session need run any more on interfaces that are gone. 0; -EBUSY: this cannot be
- * noted.
+ * `confirm`, is undone. No filter of the session need run any more on interfaces that are gone.
+ * 0; -EBUSY: this cannot be noted.
  */
 int session_keep(const struct session *session, const char *interface, bool is_outgoing, struct reason *reason);
 

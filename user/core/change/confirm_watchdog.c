@@ -216,7 +216,7 @@ static void leave_parent(void)
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		sigaction(signals[i], &ignore, NULL);
-	/* A signal that is blocked would stay pending, and end each wait for a lock, as one that the parent got. */
+	/* No wait for a lock ends by a signal of the parent, or by one that is blocked and pending. */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	waiting_is_over = 0;

@@ -280,7 +280,8 @@ void kernel_want_outgoing(const struct kernel_filter *filter, const struct kerne
 bool kernel_has_lost_interface(const struct kernel_filter *filters, size_t count, size_t at, int ifindex);
 /*
  * Whether the filter was loaded on an interface and is on none here with such an index: another
- * tool may have taken it off, or the interface is gone, or in another network namespace. Also whether it has forgotten one.
+ * tool may have taken it off, or the interface is gone, or in another network namespace.
+ * Also whether it has forgotten one.
  */
 bool kernel_misses_interface(const struct kernel_filter *filter);
 /*

@@ -112,7 +112,7 @@ static size_t count_gone(struct abi_config *config, bool forgets)
 		count++;
 		if (!forgets)
 			continue;
-		/* If it has only moved, its program runs on: kernel_misses_interface() goes on to say so. */
+		/* It may run on elsewhere: see kernel_misses_interface(). */
 		config->forgot_received = true;
 		__atomic_store_n(&config->received[i], 0, __ATOMIC_RELEASE);
 		config->received_upper[i] = 0;
@@ -129,8 +129,8 @@ void kernel_forget_gone(const struct kernel_filter *filter)
 }
 
 /*
- * An interface that left and came back has another index, and still runs the filter, or another one with its rules. If
- * interfaces were forgotten, one without a place need not be such a one.
+ * An interface that left and came back has another index, and still runs the filter, or another
+ * one with its rules. If interfaces were forgotten, one without a place need not be such a one.
  */
 size_t kernel_gone_interfaces(const struct kernel_filter *filters, size_t count, size_t at)
 {
