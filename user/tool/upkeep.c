@@ -115,8 +115,6 @@ static enum command_status run_expire(const struct invocation *invocation)
 {
 	struct session session;
 	struct reason reason;
-	enum command_status status;
-	bool is_undo_failed;
 	__u64 count = 0;
 	int error = session_open(&session, invocation->state, invocation->name, &reason);
 
@@ -128,10 +126,11 @@ static enum command_status run_expire(const struct invocation *invocation)
 		error = change_end(&session, change_expire(&session, &count, &reason), &reason);
 	if (!error)
 		command_report_rebuilds(&session);
-	is_undo_failed = session.undone.error;
+	if (!error && session.undone.error)
+		error = reason_set(&reason, -EIO, "what was not confirmed in time is not undone: %s",
+				   session.undone.reason.text);
 	session_close(&session);
-	status = command_answer(error, &reason, json_pack("{s:I, s:b}", "deleted_rules", count, "changed", count > 0));
-	return status == STATUS_DONE && is_undo_failed ? STATUS_SYSTEM : status;
+	return command_answer(error, &reason, json_pack("{s:I, s:b}", "deleted_rules", count, "changed", count > 0));
 }
 
 const struct command command_expire = {

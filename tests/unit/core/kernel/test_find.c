@@ -96,7 +96,7 @@ WORLD_TEST(test_frags_are_found)
 #define IN_CONFIG(member, value) offsetof(struct abi_config, member), value
 
 static const char too_new[] =
-	"the filter 'b' on 'eth1' is of a newer version of xdp-cuckoo (its table is of version 17,";
+	"the filter 'b' on 'eth1' is of a newer version of xdp-cuckoo (its table is of version";
 static const char older[] =
 	"the filter 'b' on 'eth1' is of another version of xdp-cuckoo (its table is of version";
 static const char unknown[] =
