@@ -12,11 +12,11 @@
  *    what had no room before
  *    hints and shortcuts as wanted; the old shapes go
  *
- * So a packet that both the old rules and the new ones pass, or drop, fares so at each moment, as
- * long as both have room beside each other, as shapes and as entries. If they have none, it may
- * pass for a moment, but no exception is ever missing where the drop rule that it is for is there.
- * A compact table keeps no ends, and one of some months may have no room for them: there, old
- * exceptions may go first.
+ * So if both the old rules and the new ones pass a packet, it passes at each moment. The same holds
+ * if both drop it, as long as old and new have room beside each other, as shapes and as entries.
+ * Without that room it may pass for a moment. But while a drop rule is there, so are its exceptions.
+ * A compact table keeps no ends, and the records of a table of some months may have no room for
+ * them. There, old exceptions may go first.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -548,9 +548,9 @@ TEST(test_an_exception_is_never_alone)
 }
 
 /*
- * The old rules and the new ones have no room beside each other, nor have half of the times the new pass rules, of which the
- * last one is for the drop rule. A rule that comes later ends at its time, or where no record can
- * hold a later end, with `expire`.
+ * The old rules and the new ones have no room beside each other. In half of the runs the new pass
+ * rules alone have none either. The last of them is the exception to the drop rule. A rule that comes
+ * later ends at its time. Where no record can hold a later end, it ends with `expire`.
  */
 TEST(test_an_exception_in_a_full_table)
 {
